@@ -1,0 +1,1 @@
+"""Model code: what the engine runs, and how its files are found and read."""

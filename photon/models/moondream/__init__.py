@@ -1,0 +1,1 @@
+"""The Moondream family: vision tower, text decoder and region heads (design: model)."""

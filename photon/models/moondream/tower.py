@@ -1,0 +1,51 @@
+"""What every vision tower offers, and which tower a configuration names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from photon.errors import ModelLoadError
+from photon.models.moondream.config import VisionConfig
+
+
+@dataclass(frozen=True)
+class Crops:
+    """One image, cut up for the tower.
+
+    pixels: uint8[n, 3, c, c] on the CPU, the whole image first; grid: (rows, columns) of local crops.
+    """
+
+    pixels: Tensor
+    grid: tuple[int, int]
+
+
+class Tower(nn.Module):
+    """The contract of a vision tower."""
+
+    def preprocess(self, image: NDArray[np.uint8]) -> Crops:
+        """uint8[H, W, 3] upright RGB -> crops. Runs on any thread, touches no parameter."""
+        raise NotImplementedError
+
+    def forward(self, crops: list[Crops]) -> Tensor:
+        """Crops of several images in one batch -> [len(crops), n_tokens, F] in the model's dtype."""
+        raise NotImplementedError
+
+
+def build_tower(config: VisionConfig) -> Tower:
+    """The tower of `config.kind`; towers are imported only when named."""
+    if config.kind == "vit":
+        from photon.models.moondream.vision import VisionTransformer
+
+        return VisionTransformer(config)
+    if config.kind == "efficientnet_lite0":
+        from photon.models.moondream.efficientnet import EfficientNetTower
+
+        return cast(Tower, EfficientNetTower(config))
+    raise ModelLoadError(
+        f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'."
+    )
