@@ -1,0 +1,95 @@
+"""app.settings: the environment is read in one place and bad values are refused in one sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from app.settings import Settings, SettingsError
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    assert Settings.from_env({}) == Settings()
+    assert (Settings().host, Settings().port, Settings().model) == ("127.0.0.1", 7860, "photon-tiny")
+
+
+def test_blank_values_mean_the_default() -> None:
+    assert Settings.from_env({"PORT": " ", "PHOTON_THREADS": "", "PHOTON_API_KEY": " "}) == Settings()
+
+
+def test_every_variable_is_read() -> None:
+    assert Settings.from_env(
+        {
+            "HOST": "0.0.0.0",
+            "PORT": "8000",
+            "PHOTON_MODEL": "moondream2",
+            "PHOTON_MODELS": "photon-tiny, moondream2,,moondream2",
+            "PHOTON_DEVICE": "CPU",
+            "PHOTON_DTYPE": "bfloat16",
+            "PHOTON_THREADS": "2",
+            "PHOTON_MAX_BATCH": "8",
+            "PHOTON_KV_PAGES": "512",
+            "PHOTON_QUEUE": "10",
+            "PHOTON_API_KEY": "secret",
+            "PHOTON_ALLOW_DOWNLOAD": "1",
+            "PHOTON_MAX_IMAGE_MB": "5.5",
+            "PHOTON_MAX_MEGAPIXELS": "12",
+        }
+    ) == Settings(
+        host="0.0.0.0",
+        port=8000,
+        model="moondream2",
+        models=("photon-tiny", "moondream2"),
+        device="cpu",
+        dtype="bfloat16",
+        threads=2,
+        max_batch=8,
+        kv_pages=512,
+        queue=10,
+        api_key="secret",
+        allow_download=True,
+        max_image_mb=5.5,
+        max_megapixels=12.0,
+    )
+
+
+def test_the_chosen_model_is_the_only_one_offered_by_default() -> None:
+    assert Settings.from_env({"PHOTON_MODEL": "moondream2"}).models == ("moondream2",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("PORT", "http", "a whole number from 1 to 65535"),
+        ("PORT", "0", "a whole number from 1 to 65535"),
+        ("PORT", "70000", "a whole number from 1 to 65535"),
+        ("PORT", "80.5", "a whole number"),
+        ("PHOTON_DEVICE", "tpu", "auto, cpu, cuda"),
+        ("PHOTON_DTYPE", "int8", "float32"),
+        ("PHOTON_THREADS", "0", "a whole number from 1"),
+        ("PHOTON_MAX_BATCH", "-1", "a whole number from 1"),
+        ("PHOTON_KV_PAGES", "many", "a whole number"),
+        ("PHOTON_QUEUE", "0", "a whole number from 1"),
+        ("PHOTON_ALLOW_DOWNLOAD", "maybe", "0, 1"),
+        ("PHOTON_MAX_IMAGE_MB", "nan", "a number"),
+        ("PHOTON_MAX_IMAGE_MB", "inf", "a number"),
+        ("PHOTON_MAX_MEGAPIXELS", "0", "a number"),
+        ("PHOTON_MODELS", "moondream2", "photon-tiny"),
+    ],
+)
+def test_a_bad_value_is_refused_with_name_value_and_what_is_allowed(
+    name: str, value: str, allowed: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({name: value})
+    sentence = str(caught.value)
+    assert name in sentence
+    assert value in sentence
+    assert allowed in sentence
+    assert sentence.endswith(".")
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().port = 1  # type: ignore[misc]
