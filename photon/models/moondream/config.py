@@ -50,9 +50,7 @@ class TextConfig:
             )
         _default(self, "rotary_dim", self.head_dim // 2)
         if self.rotary_dim % 2 or self.rotary_dim > self.head_dim:
-            raise ModelLoadError(
-                f"rotary_dim is {self.rotary_dim}; it must be even and at most {self.head_dim}."
-            )
+            raise ModelLoadError(f"rotary_dim is {self.rotary_dim}; it must be even and at most {self.head_dim}.")
         if self.tau and self.n_kv_heads != self.n_heads:
             raise ModelLoadError("Tau attention needs as many key-value heads as heads.")
         if self.tau_gelu not in ("none", "tanh"):

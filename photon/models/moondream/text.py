@@ -86,9 +86,7 @@ class Attention(nn.Module):
             q_gain, v_gain = self.tau(fused, where.log_position)
             q, k = qk.split([self.n_heads, self.n_kv_heads], dim=-2)
             qk, v = torch.cat([q * q_gain, k], dim=-2), v * v_gain
-        q, k = rotate(qk, where.cos, where.sin, self.rotary_half).split(
-            [self.n_heads, self.n_kv_heads], dim=-2
-        )
+        q, k = rotate(qk, where.cos, where.sin, self.rotary_half).split([self.n_heads, self.n_kv_heads], dim=-2)
         mixed = attend(self.layer, q, k, v).flatten(-2)
         out: Tensor = self.proj(mixed)
         if adapters is not None:
@@ -165,9 +163,7 @@ class TextDecoder(nn.Module):
         self.lm_head = nn.Linear(config.dim, config.vocab_size)
         self._make_tables(self.wte.device)
 
-    def forward(
-        self, x: Tensor, positions: Tensor, attend: Attend, adapters: Adapters | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, positions: Tensor, attend: Attend, adapters: Adapters | None = None) -> Tensor:
         """x [..., F] embeddings, positions int64[...] below max_context -> hidden [..., F], not normed."""
         where = Positions(self, positions)
         for block in self.blocks:

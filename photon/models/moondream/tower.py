@@ -46,6 +46,4 @@ def build_tower(config: VisionConfig) -> Tower:
         from photon.models.moondream.efficientnet import EfficientNetTower
 
         return cast(Tower, EfficientNetTower(config))
-    raise ModelLoadError(
-        f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'."
-    )
+    raise ModelLoadError(f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'.")

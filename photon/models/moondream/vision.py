@@ -109,7 +109,6 @@ def stitch(tiles: Tensor, grid: tuple[int, int], margin: int) -> Tensor:
         return slice(0 if index == 0 else margin, side if index == count - 1 else side - margin)
 
     strips = [
-        torch.cat([tiles[i * cols + j][kept(i, rows), kept(j, cols)] for j in range(cols)], dim=1)
-        for i in range(rows)
+        torch.cat([tiles[i * cols + j][kept(i, rows), kept(j, cols)] for j in range(cols)], dim=1) for i in range(rows)
     ]
     return torch.cat(strips, dim=0)
