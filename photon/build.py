@@ -1,0 +1,140 @@
+"""Puts an engine together: device, model, cache, scheduler, thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor as ThreadPool
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from photon.config import EngineConfig
+from photon.devices import Device, make_device
+from photon.loop import EngineLoop
+from photon.memory.pages import Pool, pages_for
+from photon.memory.prefix_cache import PrefixCache
+from photon.models.moondream.model import Moondream
+from photon.models.registry import LoadedModel, load_model
+from photon.runtime.executor import Executor, ModelExecutor
+from photon.runtime.runner import Runner
+from photon.runtime.slot import SlotSizes
+from photon.scheduler.admission import Admission, Limits
+from photon.scheduler.preparation import Preparation
+from photon.scheduler.scheduler import Scheduler
+from photon.trace import Trace
+
+FIRST_PAGE = 1
+"""Page 0 is scratch: padding writes there."""
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """All that scheduling has to know of a model."""
+
+    prefix_length: int
+    max_context: int
+    eos_id: int
+    coord_id: int
+    size_id: int
+
+    @classmethod
+    def of(cls, model: Moondream) -> ModelShape:
+        config = model.config
+        ids = config.tokenizer
+        return cls(config.prefix_len, config.text.max_context, ids.eos_id, ids.coord_id, ids.size_id)
+
+
+@dataclass(frozen=True)
+class Core:
+    """A scheduler and what it schedules, without a thread."""
+
+    scheduler: Scheduler
+    admission: Admission
+    trace: Trace
+    rows: Pool
+    pages: Pool
+    prefixes: PrefixCache
+
+
+def build_core(
+    shape: ModelShape,
+    config: EngineConfig,
+    kv_pages: int,
+    device: Device,
+    executor: Executor,
+    preprocess: Callable[[Any], Any],
+    pool: ThreadPool,
+    notify: Callable[[], None],
+) -> Core:
+    """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture."""
+    pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", config.max_batch)
+    prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
+    max_tokens = max(config.max_prefill_tokens, shape.max_context)
+    sizes = SlotSizes(config.max_batch, max_tokens, pages_for(shape.max_context, config.page_size))
+    runner = Runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
+    preparation = Preparation(preprocess, pool, device.now, notify)
+    limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
+    admission = Admission(limits, rows, pages, prefixes, preparation)
+    trace = Trace(config.trace_steps)
+    scheduler = Scheduler(runner, admission, preparation, rows, pages, prefixes, trace, device.now, shape.eos_id)
+    return Core(scheduler, admission, trace, rows, pages, prefixes)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A running engine's parts."""
+
+    loaded: LoadedModel
+    device: Device
+    dtype: torch.dtype
+    core: Core
+    loop: EngineLoop
+    pool: ThreadPoolExecutor
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.device.close()
+
+
+def build(name: str, config: EngineConfig) -> Built:
+    """Raises `ModelLoadError`; nothing keeps running then."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    torch.set_flush_denormal(True)  # inherited by the threads that are started below
+    device = make_device(config.device)
+    try:
+        dtype = getattr(torch, config.dtype) if config.dtype else _default_dtype(device)
+        return _start(load_model(name, device.torch_device, dtype), config, device, dtype)
+    except BaseException:
+        device.close()
+        raise
+
+
+def _default_dtype(device: Device) -> torch.dtype:
+    return torch.bfloat16 if device.torch_device.type == "cuda" else torch.float32
+
+
+def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
+    model = loaded.model.eval()
+    total = config.kv_pages or default_kv_pages(model, config, dtype)
+    executor = ModelExecutor(model, total, config.page_size, device.torch_device, dtype, config.parity)
+    pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
+
+    def notify() -> None:
+        loop.notify()
+
+    core = build_core(ModelShape.of(model), config, total, device, executor, model.vision.preprocess, pool, notify)
+    loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
+    loop.start()
+    return Built(loaded, device, dtype, core, loop, pool)
+
+
+def default_kv_pages(model: Moondream, config: EngineConfig, dtype: torch.dtype) -> int:
+    """Pages for a full context in every row, within kv_memory_mb, but at least for one context and one prefix."""
+    text = model.config.text
+    page_bytes = 2 * text.n_layers * text.n_kv_heads * text.head_dim * dtype.itemsize * config.page_size
+    context = pages_for(text.max_context, config.page_size)
+    least = context + pages_for(model.config.prefix_len, config.page_size)
+    return max(least, min(context * config.max_batch, config.kv_memory_mb * 2**20 // page_bytes))

@@ -1,0 +1,25 @@
+"""Devices that the engine runs on; `make_device` chooses one by name."""
+
+from __future__ import annotations
+
+import torch
+
+from photon.devices.base import Device
+from photon.errors import InvalidRequestError
+
+__all__ = ["Device", "make_device"]
+
+
+def make_device(name: str) -> Device:
+    """`auto` takes a CUDA device where there is one, else the CPU. Raises `InvalidRequestError` for other names."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cpu":
+        from photon.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    if name == "cuda":
+        from photon.devices.cuda import CudaDevice
+
+        return CudaDevice()
+    raise InvalidRequestError(f"The device {name!r} is not known; allowed are auto, cuda and cpu.")

@@ -1,0 +1,74 @@
+"""What the engine asks of a device: ordered streams, events, host buffers and one clock.
+
+The scheduler and the runner know no device by name; everything that differs between a GPU, a plain CPU, the
+simulated device of the tests and a modelled accelerator stands behind these three classes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+
+
+class Event(ABC):
+    """A point in the work of a stream. Recorded anew for every step; waiting before a record is an error."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Block the host until the work before the record is done. Raises `DeviceError` if the device failed."""
+
+    @property
+    @abstractmethod
+    def time_s(self) -> float:
+        """When it happened, in seconds of `Device.now`; valid after `synchronize`."""
+
+
+class Stream(ABC):
+    """Work in order. `run` returns before the work is done."""
+
+    @abstractmethod
+    def run(self, work: Callable[[], None]) -> None:
+        """Enqueue `work`. It must not raise: whoever enqueues it catches and keeps its errors."""
+
+    @abstractmethod
+    def record(self, event: Event) -> None:
+        """Let `event` happen when all work enqueued so far is done."""
+
+    @abstractmethod
+    def wait(self, event: Event) -> None:
+        """Hold later work of this stream until `event`, as last recorded, has happened."""
+
+
+class Device(ABC):
+    """Two streams, a clock and memory. `compute` runs forwards and sampling, `copy` brings values to the host."""
+
+    name: str
+    torch_device: torch.device
+    compute: Stream
+    copy: Stream
+    modelled: bool = False
+
+    @abstractmethod
+    def event(self) -> Event: ...
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds on the clock that all events and step records share."""
+
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Zeroed host memory from which, and into which, the device copies without stopping the host."""
+        return torch.zeros(*shape, dtype=dtype)
+
+    def buckets(self, max_batch: int) -> tuple[int, ...] | None:
+        """Batch sizes that decode steps are padded to, or None if any size runs as it is."""
+        return None
+
+    def capture(self, key: tuple[int, ...], work: Callable[[], None]) -> Callable[[], None]:
+        """Make `work` cheap to repeat. `key` is (slot, bucket, width): a captured step serves only its own."""
+        return work
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish enqueued work and free what the device holds."""

@@ -1,0 +1,90 @@
+"""A machine without an accelerator: two in-order workers are the compute stream and the copy stream."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+
+from photon.devices.base import Device, Event, Stream
+from photon.errors import DeviceError
+
+
+class CpuEvent(Event):
+    def __init__(self) -> None:
+        self._happened: threading.Event | None = None
+        self._time_s = 0.0
+
+    def arm(self) -> Callable[[], None]:
+        """Begin a new record; the worker calls what is returned. Waiters hold on to the record that they saw."""
+        happened = self._happened = threading.Event()
+
+        def fire() -> None:
+            self._time_s = time.perf_counter()
+            happened.set()
+
+        return fire
+
+    @property
+    def current(self) -> threading.Event:
+        if self._happened is None:
+            raise DeviceError("An event was waited for before it was recorded.")
+        return self._happened
+
+    def synchronize(self) -> None:
+        self.current.wait()
+
+    @property
+    def time_s(self) -> float:
+        return self._time_s
+
+
+class CpuStream(Stream):
+    """One worker thread. It sleeps in the queue's lock while idle: no spinning beside the forward."""
+
+    def __init__(self, name: str) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        with torch.inference_mode():
+            while (work := self._queue.get()) is not None:
+                work()
+
+    def run(self, work: Callable[[], None]) -> None:
+        self._queue.put(work)
+
+    def record(self, event: Event) -> None:
+        assert isinstance(event, CpuEvent)
+        self._queue.put(event.arm())
+
+    def wait(self, event: Event) -> None:
+        assert isinstance(event, CpuEvent)
+        self._queue.put(event.current.wait)
+
+    def close(self) -> None:
+        self._queue.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+
+class CpuDevice(Device):
+    def __init__(self) -> None:
+        self.name = "cpu"
+        self.torch_device = torch.device("cpu")
+        self.compute: CpuStream = CpuStream("photon-compute")
+        self.copy: CpuStream = CpuStream("photon-copy")
+
+    def event(self) -> CpuEvent:
+        return CpuEvent()
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def close(self) -> None:
+        self.compute.close()
+        self.copy.close()

@@ -1,0 +1,108 @@
+"""One public call on its way: the stages of its plan, its requests, its future and its cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from photon.request import Request
+from photon.scheduler.sequence import Sequence
+from photon.skills.base import Plan
+from photon.trace import Metrics, Trace
+
+if TYPE_CHECKING:
+    from photon.loop import EngineLoop
+
+
+class Result(dict[str, Any]):
+    """The answer in the official client's form, with the request's `metrics` beside it."""
+
+    metrics: Metrics
+
+
+class Job:
+    """Lives on the engine thread, but for `future`. Stages follow each other as their requests end."""
+
+    def __init__(self, loop: EngineLoop, plan: Plan) -> None:
+        self._loop = loop
+        self._plan = plan
+        self._stage: list[Sequence] = []
+        self._results: dict[int, dict[str, Any]] = {}
+        self._all: list[Sequence] = []
+        self.future: Future[Result] = Future()
+        self.future.set_running_or_notify_cancel()  # only the engine ends it
+
+    @property
+    def started(self) -> bool:
+        return bool(self._all)
+
+    # -- called by the engine loop --------------------------------------------------------------------------------
+
+    def begin(self, requests: SequenceOf[Request]) -> None:
+        """Submit the requests of a stage."""
+        self._stage = [self._loop.sequence(r, self) for r in requests]
+        self._all += self._stage
+        for sequence in self._stage:
+            self._loop.scheduler.submit(sequence)
+
+    def cancel(self) -> None:
+        """End every request of the call; its identity, cancellation and metrics are one."""
+        for sequence in self._stage:
+            self._loop.scheduler.cancel(sequence)
+
+    def fail(self, error: BaseException) -> None:
+        self._plan.close()
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    # -- listener of its sequences --------------------------------------------------------------------------------
+
+    def advanced(self, sequence: Sequence) -> None:
+        return
+
+    def ended(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
+        """Told during a tick; acted on after it, when the tick's record is written."""
+        self._loop.after_tick(lambda: self._settle(sequence, result, error))
+
+    def _settle(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is not None or result is None:
+            self.fail(error or RuntimeError("A request ended without a result."))
+            self.cancel()
+            return
+        self._results[sequence.id] = result
+        if len(self._results) < len(self._all):
+            return
+        try:
+            self.begin(self._plan.send([self._results[s.id] for s in self._stage]))
+        except StopIteration as answer:
+            done = Result(answer.value)
+            done.metrics = metrics_of(self._all, self._loop.trace)
+            self.future.set_result(done)
+        except Exception as problem:
+            self.fail(problem)
+            self.cancel()
+
+
+def metrics_of(sequences: SequenceOf[Sequence], trace: Trace) -> Metrics:
+    """The call's times: queue and prefill are its first request's, decode lasts until its last token."""
+    first = sequences[0].times
+    end = max(s.times.ended for s in sequences)
+    prepared = max(0.0, min(first.prepare_end, first.launched) - max(first.prepare_start, first.submitted))
+    return Metrics(
+        request_id=sequences[0].id,
+        mode=sequences[0].mode,
+        preprocess_ms=1e3 * prepared,
+        queue_ms=1e3 * (first.launched - first.submitted - prepared),
+        prefill_ms=1e3 * (first.first_token - first.launched),
+        time_to_first_token_ms=1e3 * (first.first_token - first.submitted),
+        decode_ms=1e3 * (end - first.first_token),
+        total_ms=1e3 * (end - first.submitted),
+        tokens=sum(s.committed for s in sequences),
+        steps=sum(s.steps for s in sequences),
+        zombie_steps=sum(s.zombie_steps for s in sequences),
+        device_busy=trace.busy_share(first.submitted, end),
+        requests=tuple(s.id for s in sequences),
+    )

@@ -1,0 +1,167 @@
+"""The engine thread: applies messages, ticks, tells callers once a tick; stops cleanly or with a cause."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from photon.errors import EngineStoppedError, PhotonError, QueueFullError, RequestCancelledError
+from photon.job import Job
+from photon.request import Request
+from photon.scheduler.admission import Admission
+from photon.scheduler.scheduler import Scheduler
+from photon.scheduler.sequence import Sequence
+from photon.skills.base import Plan
+from photon.trace import Trace
+
+_SWITCH_INTERVAL_S = 50e-6
+"""How soon a waiting thread gets the interpreter: the default of 5 ms would hold up the device's workers."""
+
+
+class EngineLoop:
+    """Other threads call `submit`, `cancel`, `pause`, `resume` and `stop`; everything else runs on the thread."""
+
+    def __init__(self, scheduler: Scheduler, admission: Admission, trace: Trace, max_waiting: int) -> None:
+        self.scheduler = scheduler
+        self.trace = trace
+        self.counts: Counter[str] = Counter()
+        self.failure: str | None = None
+        self._admission = admission
+        self._max_waiting = max_waiting
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._after: list[Callable[[], None]] = []
+        self._next_id = 0
+        self._refuse: str | None = None
+        self._stopping = False
+        self._gate = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="photon-engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    # -- any thread -----------------------------------------------------------------------------------------------
+
+    def submit(self, plan: Plan) -> Job:
+        """Start a call. Raises `InvalidRequestError` for what can never run, `EngineStoppedError` when stopped."""
+        requests = next(plan)
+        for request in requests:
+            self._admission.refuse_if_impossible(request)
+        job = Job(self, plan)
+        with self._gate:  # nothing is posted after the thread has said its last word
+            if self._refuse:
+                raise EngineStoppedError(self._refuse)
+            self._inbox.put(lambda: self._begin(job, requests))
+        return job
+
+    def cancel(self, job: Job) -> None:
+        self._inbox.put(job.cancel)
+
+    def notify(self) -> None:
+        """A picture has been prepared."""
+        self._inbox.put(self.scheduler.prepared)
+
+    def pause(self) -> None:
+        """Admit and launch nothing; launched steps finish, rows stay."""
+        self._inbox.put(lambda: self._set_paused(True))
+
+    def resume(self) -> None:
+        self._inbox.put(lambda: self._set_paused(False))
+
+    def stop(self, deadline_s: float) -> None:
+        """Refuse new calls, finish what runs until the deadline, then fail the rest. Returns when all is still."""
+        self._close("The engine has been closed.")
+        self._inbox.put(self._drain)
+        self._thread.join(deadline_s)
+        if self._thread.is_alive():
+            self._inbox.put(self._abandon)
+            self._thread.join()
+
+    # -- engine thread --------------------------------------------------------------------------------------------
+
+    def sequence(self, request: Request, job: Job) -> Sequence:
+        self._next_id += 1
+        return Sequence(self._next_id, request, request.start(), job)
+
+    def after_tick(self, action: Callable[[], None]) -> None:
+        self._after.append(action)
+
+    def _run(self) -> None:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        try:
+            self._loop()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            sys.setswitchinterval(before)
+
+    def _loop(self) -> None:
+        progress = True
+        while not (self._stopping and self.scheduler.idle):
+            self._apply_messages(wait=not progress)
+            progress = self.scheduler.tick()
+            while self._after:
+                pending, self._after = self._after, []
+                for action in pending:
+                    action()
+                progress = True
+            if self.scheduler.idle:
+                self.scheduler.check_integrity()
+
+    def _apply_messages(self, wait: bool) -> None:
+        if wait:
+            self._inbox.get()()
+        while True:
+            try:
+                message = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            message()
+
+    def _begin(self, job: Job, requests: list[Request]) -> None:
+        waiting = self.scheduler.waiting
+        if waiting + len(requests) > self._max_waiting:
+            job.fail(
+                QueueFullError(f"{waiting} requests are waiting already; at most {self._max_waiting} may. Try later.")
+            )
+            return
+        job.future.add_done_callback(lambda future: self._count(future.exception()))
+        job.begin(requests)
+
+    def _count(self, error: BaseException | None) -> None:
+        kind = "done" if error is None else "cancelled" if isinstance(error, RequestCancelledError) else "failed"
+        self.counts[kind] += 1
+
+    def _set_paused(self, paused: bool) -> None:
+        self.scheduler.paused = paused
+
+    def _drain(self) -> None:
+        self._stopping = True
+        self.scheduler.paused = False
+
+    def _abandon(self) -> None:
+        self.scheduler.abort(EngineStoppedError("The engine was closed before the request finished."))
+
+    def _close(self, reason: str) -> None:
+        with self._gate:
+            self._refuse = self._refuse or reason
+
+    def _fail(self, error: BaseException) -> None:
+        """The engine ends: whoever waits, and whoever comes, gets the cause."""
+        self.failure = str(error) or type(error).__name__
+        reason = f"The engine has failed: {self.failure}"
+        self._close(reason)
+        stopped = EngineStoppedError(reason)
+        stopped.__cause__ = error
+        self._stopping = True
+        self.scheduler.abort(stopped)
+        try:
+            self._apply_messages(wait=False)
+            self.scheduler.abort(stopped)
+        except PhotonError:
+            pass
+        for action in self._after:
+            action()

@@ -1,0 +1,129 @@
+"""Sampling on the device: ids under allow-lists and bans, coordinates and sizes from the same hidden state.
+
+Greedy rows take the likeliest value. Others draw by inverse CDF from uniform numbers that the host derives from the
+request's seed and the token's index alone, so neither batch mates nor copy timing can change a draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from photon.models.moondream.model import Moondream
+from photon.models.moondream.region import coord_value, size_value
+from photon.runtime.slot import MAX_ALLOWED
+
+_MASK = (1 << 64) - 1
+_TOP_K = 256
+"""A top-p draw looks at this many candidates: what lies beyond is negligible, and a full sort is slow."""
+
+
+@dataclass(frozen=True)
+class SampleNeeds:
+    """What the rows of a step need, known to the host: work that nobody needs is not done."""
+
+    open: bool  # a row may take any id of the vocabulary
+    coords: bool
+    sizes: bool
+    drawn: bool  # a row has temperature > 0
+
+
+def uniform(seed: int, index: int) -> float:
+    """A number in [0, 1) that depends on (seed, index) only: the splitmix64 finaliser."""
+    x = (seed * 0x9E3779B97F4A7C15 + index * 0xD1B54A32D192ED03 + 0x8CB92BA72F3D8DD7) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return float((x ^ (x >> 31)) >> 40) / float(1 << 24)
+
+
+def pick(logits: Tensor, params: Tensor, draw: Tensor, drawn: bool) -> Tensor:
+    """logits float32 [B, n], params [B, >= 2] (temperature, top-p), draw [B] -> index int64 [B].
+
+    Top-p keeps the candidates whose cumulative probability before them is at most top-p (design: model 6.3).
+    """
+    best = logits.argmax(dim=-1)
+    if not drawn:
+        return best
+    temperature = params[:, 0:1]
+    top, order = logits.topk(min(_TOP_K, logits.shape[-1]), dim=-1)
+    probs = torch.softmax(top / temperature.clamp_min(1e-4), dim=-1)
+    cumulative = probs.cumsum(dim=-1)
+    kept = probs * (cumulative - probs <= params[:, 1:2])
+    cumulative = kept.cumsum(dim=-1)
+    target = draw.unsqueeze(-1) * cumulative[:, -1:]
+    chosen = (cumulative <= target).sum(dim=-1, keepdim=True).clamp_max(top.shape[-1] - 1)
+    return torch.where(temperature.squeeze(-1) > 0, order.gather(-1, chosen).squeeze(-1), best)
+
+
+def _logprob(logits: Tensor, index: Tensor) -> Tensor:
+    return torch.log_softmax(logits, dim=-1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+
+class Sampler:
+    """Turns logits and hidden states into tokens for a model's region module.
+
+    `continue_over_vocabulary` follows the public reference of moondream2, where a structured answer goes on unless
+    eos beats the whole vocabulary, instead of coord against eos (design: model 7.1, 10).
+    """
+
+    def __init__(self, model: Moondream, continue_over_vocabulary: bool = False) -> None:
+        self._model = model
+        self._region = model.config.region
+        self._tokens = model.config.tokenizer
+        self._whole_vocabulary = continue_over_vocabulary
+
+    def __call__(
+        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+    ) -> tuple[Tensor, Tensor]:
+        """hidden [B, F], logits [B, V]; the rest as in `Slot`. Returns ids int64 [B], values float32 [B, 5]."""
+        logits = logits.float()
+        ids, logprob = self._ids(logits, choice_ids, params, needs)
+        zero = torch.zeros_like(logprob)
+        coord = width = height = value_logprob = zero
+        if needs.coords:
+            scores = self._model.region.decode_coord(hidden).float()
+            bins = pick(scores, params, params[:, 3], needs.drawn)
+            chosen = ids == self._tokens.coord_id
+            coord = coord_value(bins, self._region.coord_bins).where(chosen, zero)
+            value_logprob = _logprob(scores, bins).where(chosen, zero)
+        if needs.sizes:
+            scores = self._model.region.decode_size(hidden).float()  # [B, 2, bins]
+            wide = pick(scores[:, 0], params, params[:, 3], needs.drawn)
+            high = pick(scores[:, 1], params, params[:, 4], needs.drawn)
+            chosen = ids == self._tokens.size_id
+            width = size_value(wide, self._region.size_bins).where(chosen, zero)
+            height = size_value(high, self._region.size_bins).where(chosen, zero)
+            both = _logprob(scores[:, 0], wide) + _logprob(scores[:, 1], high)
+            value_logprob = both.where(chosen, value_logprob)
+        return ids, torch.stack([coord, width, height, logprob, value_logprob], dim=-1)
+
+    def _ids(self, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds) -> tuple[Tensor, Tensor]:
+        """A few allowed logits are gathered; nothing as wide as the vocabulary is masked for constrained rows."""
+        count = choice_ids[:, :1]
+        allowed = choice_ids[:, 1 : 1 + MAX_ALLOWED]
+        few = logits.gather(1, allowed)
+        if self._whole_vocabulary:
+            few = self._reference_continue(logits, allowed, few, count)
+        beyond = torch.arange(MAX_ALLOWED, device=logits.device) >= count.clamp_min(1)
+        few = few.masked_fill(beyond, float("-inf"))
+        index = pick(few, params, params[:, 2], needs.drawn)
+        ids = allowed.gather(1, index.unsqueeze(-1)).squeeze(-1)
+        logprob = _logprob(few, index)
+        if needs.open:
+            everything = count.squeeze(-1) == 0
+            bans = choice_ids[:, 1 + MAX_ALLOWED :]
+            bias = torch.zeros_like(logits)
+            bias.scatter_add_(1, bans.clamp_min(0), torch.zeros_like(params[:, :1]).where(bans < 0, float("-inf")))
+            free = logits + bias
+            chosen = pick(free, params, params[:, 2], needs.drawn)
+            ids = torch.where(everything, chosen, ids)
+            logprob = torch.where(everything, _logprob(free, chosen), logprob)
+        return ids, logprob
+
+    def _reference_continue(self, logits: Tensor, allowed: Tensor, few: Tensor, count: Tensor) -> Tensor:
+        rest = logits.clone()
+        rest[:, self._tokens.eos_id] = float("-inf")
+        decision = (count > 1) & (allowed == self._tokens.coord_id)
+        return torch.where(decision, rest.amax(dim=-1, keepdim=True), few)

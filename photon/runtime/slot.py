@@ -1,0 +1,71 @@
+"""A slot owns what one step needs; two of them are allocated once and used in turn (design: engine 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from photon.devices.base import Device
+
+MAX_ALLOWED = 8
+MAX_BANNED = 8
+VALUES = 5
+"""Columns of a sampled value: coordinate, width, height, log-probability of the id, of the value."""
+
+
+@dataclass(frozen=True)
+class SlotSizes:
+    """max_batch rows a step, max_tokens prompt tokens a prefill, max_pages pages a row."""
+
+    max_batch: int
+    max_tokens: int
+    max_pages: int
+
+
+class Staged:
+    """A host buffer and its device mirror. The host writes `host`, then `upload` is enqueued on the compute stream."""
+
+    def __init__(self, device: Device, *shape: int, dtype: torch.dtype) -> None:
+        self.host = device.host_buffer(*shape, dtype=dtype)
+        self.array = self.host.numpy()
+        self.device = torch.zeros(*shape, dtype=dtype, device=device.torch_device)
+
+    def upload(self, rows: int) -> torch.Tensor:
+        """Copy the first `rows` rows; runs on the compute stream. Returns the device's view of them."""
+        part = self.device[:rows]
+        part.copy_(self.host[:rows], non_blocking=True)
+        return part
+
+
+class Slot:
+    """Staging, outputs and events of one step.
+
+    `rows`: int64 [max_batch, 4 + max_pages]: batch row, first position, token count, adapter slot, page table.
+    `token_ids` int64 [max_tokens], `token_values` float32 [max_tokens, 3] (coordinate, width, height): prompts.
+    `choice_ids` int64 [max_batch, 1 + MAX_ALLOWED + MAX_BANNED]: how many ids are allowed (0: all), these, the
+    banned ones (-1: none). `choice_params` float32 [max_batch, 5]: temperature, top-p, three uniform draws.
+    """
+
+    def __init__(self, index: int, device: Device, sizes: SlotSizes) -> None:
+        self.index = index
+        batch, tokens = sizes.max_batch, sizes.max_tokens
+        self.rows = Staged(device, batch, 4 + sizes.max_pages, dtype=torch.int64)
+        self.token_ids = Staged(device, tokens, dtype=torch.int64)
+        self.token_values = Staged(device, tokens, 3, dtype=torch.float32)
+        self.choice_ids = Staged(device, batch, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64)
+        self.choice_params = Staged(device, batch, 5, dtype=torch.float32)
+        self.out_ids = torch.zeros(batch, dtype=torch.int64, device=device.torch_device)
+        self.out_values = torch.zeros(batch, VALUES, device=device.torch_device)
+        self.host_ids = device.host_buffer(batch, dtype=torch.int64)
+        self.host_values = device.host_buffer(batch, VALUES, dtype=torch.float32)
+        self.hidden: torch.Tensor | None = None
+        self.logits: torch.Tensor | None = None
+        self.forward_start = device.event()
+        self.forward_end = device.event()
+        self.sampling_start = device.event()
+        self.step_done = device.event()
+        self.copy_start = device.event()
+        self.copy_done = device.event()
+        self.error: BaseException | None = None
+        """The first error of the step's work on either stream; later work of the step is skipped."""

@@ -1,0 +1,276 @@
+"""The tick: launch, commit, finalize.
+
+Pipelined and blocking stand under each other in `tick`; their difference is the whole idea. All state changes on the
+engine thread; other threads send it messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from photon.errors import PhotonError, RequestCancelledError
+from photon.memory.pages import Pool
+from photon.memory.prefix_cache import PrefixCache
+from photon.request import Choice, Mode, Token
+from photon.runtime.runner import Runner
+from photon.scheduler.admission import Admission
+from photon.scheduler.pipeline import Pipeline
+from photon.scheduler.preparation import Preparation
+from photon.scheduler.sequence import Phase, Sequence, Step
+from photon.trace import StepRecord, Trace
+
+
+class Scheduler:
+    def __init__(
+        self,
+        runner: Runner,
+        admission: Admission,
+        preparation: Preparation,
+        rows: Pool,
+        pages: Pool,
+        prefixes: PrefixCache,
+        trace: Trace,
+        clock: Callable[[], float],
+        eos_id: int,
+    ) -> None:
+        self._runner = runner
+        self._admission = admission
+        self._preparation = preparation
+        self._rows, self._pages, self._prefixes = rows, pages, prefixes
+        self._trace = trace
+        self._clock = clock
+        self._zombie = Choice((eos_id,))
+        self.pipeline: Pipeline[Step] = Pipeline()
+        self.running: list[Sequence] = []
+        self.mode: Mode = "pipelined"
+        self.paused = False
+        self._last_kind = "decode"
+
+    # -- the tick -------------------------------------------------------------------------------------------------
+
+    def tick(self) -> bool:
+        """Do what can be done now; False if only a message can bring more."""
+        step = self._launch()
+        if self.mode == "pipelined":
+            committed = self._commit(before=step)  # while the device runs `step`
+            self._finalize(step)
+        else:
+            self._finalize(step)
+            committed = self._commit()  # the device waits for us meanwhile
+        return step is not None or committed
+
+    def _launch(self) -> Step | None:
+        if self.paused or not self.pipeline.can_launch():
+            return None
+        start = self._clock()
+        step = self._plan()
+        if step is None:
+            return None
+        self.pipeline.launch(step)
+        self._last_kind = step.kind
+        try:
+            self._runner.launch(step)
+        except Exception as error:
+            step.error = error
+        for sequence in step.sequences:
+            sequence.launched += 1
+            sequence.steps += 1
+        step.launch = (start, self._clock())
+        return step
+
+    def _plan(self) -> Step | None:
+        """A prefill if one is ready, but at most one between two decodes; else all rows that want a token."""
+        rows = [s for s in self.running if s.wants_launch]
+        if not (rows and self._last_kind == "prefill") and (step := self._plan_prefill()):
+            return step
+        return Step("decode", rows, self.mode) if rows else None
+
+    def _plan_prefill(self) -> Step | None:
+        if not self._admission.waiting:
+            return None
+        occupied = bool(self.running) or self.pipeline.in_flight > 0
+        batch = self._admission.next_batch(self.mode if occupied else None)
+        if not batch:
+            return None
+        self.mode = batch[0].mode
+        step = Step("prefill", batch, self.mode)
+        for sequence in batch:
+            sequence.phase = Phase.RUNNING
+            sequence.times.launched = self._clock()
+            self._runner.seat(sequence)
+            if sequence.leads:
+                self._lead(step, sequence)
+        self.running += batch
+        self._admission.prepare_ahead(self._fail)
+        return step
+
+    def _lead(self, step: Step, sequence: Sequence) -> None:
+        assert sequence.request.image is not None
+        job = self._preparation.find(sequence.request.image.key)
+        assert job is not None
+        sequence.times.prepare_start, sequence.times.prepare_end = job.start_s, job.end_s
+        step.leaders.append(sequence)
+        step.crops.append(job.crops)
+
+    def _finalize(self, step: Step | None) -> None:
+        """All steps before are committed, so every state is known: allow-lists, sampling, scatter, copy."""
+        if step is None:
+            return
+        start = self._clock()
+        choices = [self._choice(s) for s in step.sequences]
+        step.zombies = sum(s.finalized for s in step.sequences)
+        self._runner.sample(step, choices)
+        self.pipeline.finalize(step)
+        step.finalize = (start, self._clock())
+
+    def _choice(self, sequence: Sequence) -> Choice:
+        if not sequence.finalized:
+            try:
+                return sequence.state.choice()
+            except Exception as error:
+                self._fail(sequence, error)
+        sequence.zombie_steps += 1
+        return self._zombie
+
+    def _commit(self, before: Step | None = None) -> bool:
+        """Read the oldest step and advance its rows, unless it is `before` itself. Waits for its copy only."""
+        step = self.pipeline.oldest
+        if step is None or step is before:
+            return False
+        start = self._clock()
+        tokens: list[Token] | None = None
+        try:
+            tokens = self._runner.collect(step)
+        except Exception as error:
+            step.error = step.error or error
+        arrived = self._clock()
+        self._settle_prefixes(step)
+        for i, sequence in enumerate(step.sequences):
+            if sequence.finalized:
+                continue
+            if step.error is not None or tokens is None:
+                self._fail(sequence, step.error or PhotonError("A step brought no values."))
+            else:
+                self._advance(sequence, tokens[i], arrived)
+        self.pipeline.commit(step)
+        for sequence in step.sequences:
+            self._release_if_unheld(sequence)
+        self._record(step, start)
+        return True
+
+    # -- one row --------------------------------------------------------------------------------------------------
+
+    def _advance(self, sequence: Sequence, token: Token, now: float) -> None:
+        """An error here is the row's own: its skill's or its listener's."""
+        try:
+            sequence.committed += 1
+            if sequence.committed == 1:
+                sequence.times.first_token = now
+            sequence.state.advance(token)
+            if sequence.state.done or sequence.committed == sequence.request.limit:
+                self._end(sequence, sequence.state.result(), None)
+            else:
+                sequence.listener.advanced(sequence)
+        except Exception as error:
+            self._fail(sequence, error)
+
+    def _fail(self, sequence: Sequence, error: BaseException) -> None:
+        self._end(sequence, None, error)
+
+    def _end(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
+        """The result is out at once; what launched steps still hold goes back when they are committed."""
+        if sequence.finalized:
+            return
+        sequence.finalized = True
+        sequence.times.ended = self._clock()
+        if sequence.phase is Phase.WAITING:
+            self._admission.remove(sequence)
+            sequence.phase = Phase.ENDED
+        else:
+            self._release_if_unheld(sequence)
+        sequence.listener.ended(sequence, result, error)
+
+    def _release_if_unheld(self, sequence: Sequence) -> None:
+        """Row, pages and prefix go back once no launched step may write to them any more."""
+        if not sequence.finalized or sequence.inflight_refs or sequence.phase is not Phase.RUNNING:
+            return
+        sequence.phase = Phase.ENDED
+        self.running.remove(sequence)
+        self._rows.give([sequence.row])
+        self._pages.give(sequence.pages)
+        if sequence.prefix:
+            self._prefixes.unpin(sequence.prefix)
+
+    def _settle_prefixes(self, step: Step) -> None:
+        """A cancelled leader's prefix still commits: only the step's own error fails it."""
+        for sequence in step.leaders:
+            assert sequence.prefix is not None
+            assert sequence.request.image is not None
+            if step.error is None:
+                self._prefixes.commit(sequence.prefix)
+                self._preparation.forget(sequence.request.image.key)
+            else:
+                self._prefixes.fail(sequence.prefix)
+
+    # -- messages -------------------------------------------------------------------------------------------------
+
+    def submit(self, sequence: Sequence) -> None:
+        sequence.times.submitted = self._clock()
+        self._admission.add(sequence)
+        self._admission.prepare_ahead(self._fail)
+
+    def prepared(self) -> None:
+        """Some picture's crops are there."""
+        self._admission.prepare_ahead(self._fail)
+
+    def cancel(self, sequence: Sequence) -> None:
+        """In any phase, any number of times, also after the end."""
+        self._end(sequence, None, RequestCancelledError("The request was cancelled."))
+
+    def abort(self, error: BaseException) -> None:
+        """End every request with `error`; the engine will not tick again."""
+        for sequence in [*self._admission.waiting, *self.running]:
+            self._end(sequence, None, error)
+
+    # -- accounts -------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        return len(self._admission.waiting)
+
+    @property
+    def idle(self) -> bool:
+        return not self.running and not self._admission.waiting and not self.pipeline.in_flight
+
+    def check_integrity(self) -> None:
+        """Every row and page has one owner, free + cached = total at idle. Raises `OwnershipError` otherwise."""
+        self._rows.check([[s.row] for s in self.running])
+        orphans = {id(s.prefix): s.prefix for s in self.running if s.prefix}
+        prefixes = {id(p): p for p in self._prefixes} | orphans
+        self._pages.check([*(s.pages for s in self.running), *(p.pages for p in prefixes.values() if p)])
+
+    def _record(self, step: Step, commit_start: float) -> None:
+        slot = self._runner.slots[step.slot]
+        self._trace.add(
+            StepRecord(
+                step.index,
+                step.kind,
+                step.slot,
+                step.mode,
+                tuple(s.id for s in step.sequences),
+                step.zombies,
+                len(step.crops),
+                step.tokens or len(step.sequences),
+                *step.launch,
+                slot.forward_start.time_s,
+                slot.forward_end.time_s,
+                slot.sampling_start.time_s,
+                slot.step_done.time_s,
+                slot.copy_start.time_s,
+                slot.copy_done.time_s,
+                commit_start,
+                self._clock(),
+                *step.finalize,
+            )
+        )

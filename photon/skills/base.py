@@ -1,0 +1,81 @@
+"""A skill owns its prompt, its per-token state, its allow-lists and its result; it knows nothing of batching."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from photon.config import Settings
+from photon.errors import InvalidRequestError, UnsupportedSkillError
+from photon.models.moondream.config import MoondreamConfig
+from photon.models.moondream.tokenizer import Tokenizer
+from photon.models.vocabulary import Vocabulary
+from photon.request import Choice, ImageRef, Mode, Request, Token
+
+Plan = Generator[list[Request], list[dict[str, Any]], dict[str, Any]]
+"""One public call: yields the requests of a stage, gets their results in order, returns the answer."""
+
+
+class SkillState(ABC):
+    """The state of one sequence. `advance` is called once a committed token, in order."""
+
+    done: bool = False
+
+    @abstractmethod
+    def choice(self) -> Choice:
+        """What may come next, from the committed tokens alone."""
+
+    @abstractmethod
+    def advance(self, token: Token) -> None:
+        """Take a committed token. Sets `done` when no further one is wanted."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """The answer in the public form (design: architecture, "Public Python interface")."""
+
+
+@dataclass(frozen=True)
+class SkillContext:
+    """What skills know of the loaded model."""
+
+    model: str
+    config: MoondreamConfig
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary | None
+
+    def require(self, skill: str) -> None:
+        """Raises `UnsupportedSkillError` if the model was not trained for the skill."""
+        if skill not in self.config.skills:
+            raise UnsupportedSkillError(
+                f"The model {self.model} cannot {skill}; it can {', '.join(self.config.skills)}."
+            )
+
+    def name(self, text: Any) -> str:
+        """The object's name as the model knows it. Raises `InvalidRequestError` for what is not a name."""
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidRequestError("The object's name is empty; say what to look for, for example 'cat'.")
+        return self.vocabulary.resolve(text) if self.vocabulary else text.strip()
+
+    def prompt(self, skill: str, refs: Sequence[Token], text: str) -> tuple[Token, ...]:
+        """The typed tokens after BOS and image (design: model 6)."""
+        template = self.config.tokenizer.templates[skill]
+        ids = self.tokenizer.encode(text)
+        return (
+            *(Token(i) for i in template["prefix"]),
+            *refs,
+            *(Token(i) for i in ids),
+            *(Token(i) for i in template["suffix"]),
+        )
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The checked arguments that the skills for objects share."""
+
+    image: ImageRef
+    name: str
+    refs: tuple[Token, ...]
+    settings: Settings
+    mode: Mode

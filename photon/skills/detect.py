@@ -1,0 +1,66 @@
+"""Detect: (coord x, coord y, size) for each object, until eos (design: model 7.2, 7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from photon.models.moondream.config import TokenizerConfig
+from photon.request import Choice, Request, Token
+from photon.skills.base import Ask, Plan, SkillContext, SkillState
+from photon.skills.point import DEFAULT_OBJECTS, score
+
+TOKENS_PER_BOX = 3
+
+
+class DetectState(SkillState):
+    def __init__(self, ids: TokenizerConfig) -> None:
+        self._eos = ids.eos_id
+        self._choices = (
+            Choice((ids.coord_id, ids.eos_id)),
+            Choice((ids.coord_id,)),
+            Choice((ids.size_id,)),
+        )
+        self._values: list[Token] = []
+
+    def choice(self) -> Choice:
+        return self._choices[len(self._values) % TOKENS_PER_BOX]
+
+    def advance(self, token: Token) -> None:
+        if token.id == self._eos:
+            self.done = True
+        else:
+            self._values.append(token)
+
+    def result(self) -> dict[str, Any]:
+        """Boxes are clipped to the image; an incomplete last one (length limit) is dropped."""
+        v = self._values
+        return {"objects": [box(*t) | {"score": score(*t)} for t in zip(v[0::3], v[1::3], v[2::3], strict=False)]}
+
+
+def box(x: Token, y: Token, size: Token) -> dict[str, float]:
+    """Centre and size -> corners clipped to 0..1."""
+    half_width, half_height = size.width / 2, size.height / 2
+    return {
+        "x_min": max(0.0, x.coord - half_width),
+        "y_min": max(0.0, y.coord - half_height),
+        "x_max": min(1.0, x.coord + half_width),
+        "y_max": min(1.0, y.coord + half_height),
+    }
+
+
+def detect_request(context: SkillContext, ask: Ask) -> Request:
+    objects = ask.settings.max_objects or DEFAULT_OBJECTS
+    ids = context.config.tokenizer
+    return Request(
+        prompt=context.prompt("detect", ask.refs, " " + ask.name),
+        image=ask.image,
+        limit=min(TOKENS_PER_BOX * objects, ask.settings.max_tokens or TOKENS_PER_BOX * objects),
+        start=lambda: DetectState(ids),
+        sampling=ask.settings.sampling,
+        mode=ask.mode,
+    )
+
+
+def detect_plan(context: SkillContext, ask: Ask) -> Plan:
+    (result,) = yield [detect_request(context, ask)]
+    return result

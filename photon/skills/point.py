@@ -1,0 +1,57 @@
+"""Point: (coord x, coord y) for each object, until eos (design: model 7.1, 7.3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from photon.models.moondream.config import TokenizerConfig
+from photon.request import Choice, Request, Token
+from photon.skills.base import Ask, Plan, SkillContext, SkillState
+
+DEFAULT_OBJECTS = 50
+TOKENS_PER_POINT = 2
+
+
+class PointState(SkillState):
+    def __init__(self, ids: TokenizerConfig) -> None:
+        self._eos = ids.eos_id
+        self._next_or_end = Choice((ids.coord_id, ids.eos_id))
+        self._coord = Choice((ids.coord_id,))
+        self._values: list[Token] = []
+
+    def choice(self) -> Choice:
+        return self._coord if len(self._values) % TOKENS_PER_POINT else self._next_or_end
+
+    def advance(self, token: Token) -> None:
+        if token.id == self._eos:
+            self.done = True
+        else:
+            self._values.append(token)
+
+    def result(self) -> dict[str, Any]:
+        """A trailing x without its y (length limit) is dropped."""
+        pairs = zip(self._values[0::2], self._values[1::2], strict=False)
+        return {"points": [{"x": x.coord, "y": y.coord, "score": score(x, y)} for x, y in pairs]}
+
+
+def score(*tokens: Token) -> float:
+    """Product of the probabilities of the tokens' values."""
+    return math.exp(sum(t.value_logprob for t in tokens))
+
+
+def point_plan(context: SkillContext, ask: Ask) -> Plan:
+    """One request; no eos is generated after the last object that the limit allows."""
+    objects = ask.settings.max_objects or DEFAULT_OBJECTS
+    limit = min(TOKENS_PER_POINT * objects, ask.settings.max_tokens or TOKENS_PER_POINT * objects)
+    ids = context.config.tokenizer
+    request = Request(
+        prompt=context.prompt("point", ask.refs, " " + ask.name),
+        image=ask.image,
+        limit=limit,
+        start=lambda: PointState(ids),
+        sampling=ask.settings.sampling,
+        mode=ask.mode,
+    )
+    (result,) = yield [request]
+    return result

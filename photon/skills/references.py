@@ -1,0 +1,43 @@
+"""Spatial references: points and boxes on the picture that are part of a prompt (design: model 6.1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from photon.errors import InvalidRequestError
+from photon.models.moondream.config import TokenizerConfig
+from photon.request import Token
+
+_ALLOWED = (
+    "allowed are lists of 2 (x, y) or 4 (x_min, y_min, x_max, y_max) numbers in 0..1, with each minimum at most its "
+    "maximum"
+)
+
+
+def reference_tokens(refs: Any, ids: TokenizerConfig) -> tuple[Token, ...]:
+    """A point is coord, coord; a box is coord, coord of its centre and size. Raises `InvalidRequestError`."""
+    if refs is None:
+        return ()
+    if not isinstance(refs, (list, tuple)):
+        raise InvalidRequestError(f"spatial_refs is {refs!r}; {_ALLOWED}.")
+    return tuple(token for ref in refs for token in _one(ref, ids))
+
+
+def _one(ref: Any, ids: TokenizerConfig) -> list[Token]:
+    if not isinstance(ref, (list, tuple)) or len(ref) not in (2, 4) or not all(_in_range(v) for v in ref):
+        raise InvalidRequestError(f"The spatial reference {ref!r} cannot be used; {_ALLOWED}.")
+    if len(ref) == 2:
+        return [Token(ids.coord_id, coord=float(v)) for v in ref]
+    x0, y0, x1, y1 = (float(v) for v in ref)
+    if x0 > x1 or y0 > y1:
+        raise InvalidRequestError(f"The spatial reference {ref!r} cannot be used; {_ALLOWED}.")
+    return [
+        Token(ids.coord_id, coord=(x0 + x1) / 2),
+        Token(ids.coord_id, coord=(y0 + y1) / 2),
+        Token(ids.size_id, width=x1 - x0, height=y1 - y0),
+    ]
+
+
+def _in_range(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= 1
