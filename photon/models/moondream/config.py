@@ -130,7 +130,8 @@ class TokenizerConfig:
 
     `templates[skill]` is {"prefix": ids, "suffix": ids}; query may add "reasoning" (the suffix when reasoning
     comes first) and caption is {length: ids}. `suppress[phase]` lists ids that may not follow the first
-    generated token (design: model 6, 6.2).
+    generated token (design: model 6, 6.2). `segment_vertices` is how many vertices a segment answer lists after its
+    box; 0 means that it spells an SVG path instead (design: model 7.6).
     """
 
     bos_id: int = 0
@@ -143,6 +144,7 @@ class TokenizerConfig:
     end_ground_id: int = 9
     templates: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     suppress: dict[str, list[int]] = field(default_factory=dict)
+    segment_vertices: int = 0
 
 
 @dataclass(frozen=True)

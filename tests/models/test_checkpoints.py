@@ -1,0 +1,274 @@
+"""Reading checkpoints: naming families, shards, quantised forms, and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from parity_case import PARITY
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from photon.errors import ModelLoadError
+from photon.models.moondream.checkpoint import Checkpoint
+from photon.models.moondream.config import MoondreamConfig
+from photon.models.moondream.model import Moondream
+from photon.models.moondream.names import our_names
+from photon.models.moondream.published import MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF, recognised
+from photon.models.moondream.weights import check, plan
+from photon.models.registry import load_model
+
+CPU = torch.device("cpu")
+
+
+def stored(name: str = "md2") -> dict[str, Tensor]:
+    return load_file(PARITY / name / "model.safetensors")
+
+
+def folder_with(tmp_path: Path, tensors: dict[str, Tensor] | None, name: str = "md2") -> Path:
+    """A checkpoint folder with the recorded configuration and these weights."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in ("config.json", "tokenizer.json"):
+        shutil.copy(PARITY / name / file, folder / file)
+    if tensors is not None:
+        save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "model.safetensors")
+    return folder
+
+
+def parameters(path: Path | str) -> dict[str, Tensor]:
+    return load_model(str(path), CPU, torch.float32).model.state_dict()
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_family_a_loads_as_it_is() -> None:
+    wanted = {name.removeprefix("model."): tensor for name, tensor in stored().items()}
+    assert same(parameters(PARITY / "md2"), wanted)
+
+
+def test_a_weight_file_takes_its_neighbours() -> None:
+    assert same(parameters(PARITY / "md2" / "model.safetensors"), parameters(PARITY / "md2"))
+
+
+def test_a_loaded_model_is_named_in_its_dtype_and_without_gradients() -> None:
+    loaded = load_model(str(PARITY / "md2"), CPU, torch.bfloat16)
+    assert loaded.name == "md2"
+    assert loaded.vocabulary is None
+    assert {p.dtype for p in loaded.model.parameters()} == {torch.bfloat16}
+    assert loaded.model.text.rope_cos.dtype == torch.float32
+    assert not any(p.requires_grad for p in loaded.model.parameters())
+    assert not loaded.model.training
+
+
+def test_family_b_loads_to_the_same_parameters(tmp_path: Path) -> None:
+    """legacy_names.json was found by comparing the values of two files of one model, not from our rules."""
+    names: dict[str, str] = json.loads((PARITY / "md2" / "legacy_names.json").read_text())
+    family_a = stored()
+    legacy = {old: family_a["model." + new] for old, new in names.items()}
+    for old in ("region_model.coordinate_features.weight", "region_model.size_features.weight"):
+        legacy[old] = legacy[old].T
+    assert same(parameters(folder_with(tmp_path, legacy)), parameters(PARITY / "md2"))
+
+
+def test_family_b_of_moondream_3(tmp_path: Path) -> None:
+    legacy = as_family_b_of_three(stored("md3"))
+    assert same(parameters(folder_with(tmp_path, legacy, "md3")), parameters(PARITY / "md3"))
+
+
+def test_compiled_residue_is_stripped(tmp_path: Path) -> None:
+    tensors = {name.replace("model.text.", "model.text._orig_mod."): tensor for name, tensor in stored().items()}
+    assert same(parameters(folder_with(tmp_path, tensors)), parameters(PARITY / "md2"))
+
+
+def test_two_names_for_one_parameter_are_refused() -> None:
+    with pytest.raises(ModelLoadError, match="same parameter text.wte"):
+        our_names(["model.text.wte", "model.text._orig_mod.wte"])
+
+
+def test_shards_load_through_their_index(tmp_path: Path) -> None:
+    tensors = stored()
+    folder = folder_with(tmp_path, None)
+    homes = {name: f"model-0000{1 + (i % 2)}-of-00002.safetensors" for i, name in enumerate(tensors)}
+    for shard in set(homes.values()):
+        save_file({name: tensors[name] for name, home in homes.items() if home == shard}, folder / shard)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes}))
+    assert same(parameters(folder), parameters(PARITY / "md2"))
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(ModelLoadError, match="model-00002-of-00002"):
+        parameters(folder)
+
+
+def test_a_state_dict_of_torch_loads(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, None)
+    torch.save(stored(), folder / "model.pt")
+    assert same(parameters(folder), parameters(PARITY / "md2"))
+
+
+def test_a_pickle_with_code_is_refused(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, None)
+    torch.save({"weights": Path("x")}, folder / "model.pt")
+    with pytest.raises(ModelLoadError, match=r"model\.pt"):
+        parameters(folder)
+
+
+def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
+    tensors = stored()
+    del tensors["model.text.blocks.1.attn.qkv.bias"]
+    with pytest.raises(ModelLoadError, match=r"text\.blocks\.1\.attn\.qkv\.bias is missing from .*model\.safetensors"):
+        parameters(folder_with(tmp_path, tensors))
+
+
+def test_a_surplus_tensor_is_named(tmp_path: Path) -> None:
+    tensors = stored() | {"model.text.blocks.3.ln.weight": torch.zeros(128)}
+    with pytest.raises(ModelLoadError, match=r"text\.blocks\.3\.ln\.weight is not part of this model"):
+        parameters(folder_with(tmp_path, tensors))
+
+
+def test_a_misshapen_tensor_is_named_with_both_shapes(tmp_path: Path) -> None:
+    tensors = stored()
+    tensors["model.text.wte"] = tensors["model.text.wte"][:300]
+    with pytest.raises(ModelLoadError, match=r"text\.wte .*\[300, 128\].*\[320, 128\]"):
+        parameters(folder_with(tmp_path, tensors))
+
+
+def test_a_transposed_tensor_is_misshapen(tmp_path: Path) -> None:
+    tensors = stored()
+    tensors["model.region.size_features"] = tensors["model.region.size_features"].T
+    with pytest.raises(ModelLoadError, match=r"region\.size_features"):
+        parameters(folder_with(tmp_path, tensors))
+
+
+@pytest.mark.parametrize("kept", [5, 5000, 4_000_000])
+def test_a_cut_off_file_is_named(tmp_path: Path, kept: int) -> None:
+    folder = folder_with(tmp_path, stored())
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(ModelLoadError, match=r"model\.safetensors is damaged"):
+        parameters(folder)
+
+
+def test_damaged_neighbours_are_named(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, stored())
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelLoadError, match=r"tokenizer\.json"):
+        parameters(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ModelLoadError, match=r"config\.json"):
+        parameters(folder)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(ModelLoadError, match=r"'moondream9'.*photon-tiny.*moondream2"):
+        load_model("moondream9", CPU, torch.float32)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match="holds 0 weight files"):
+        load_model(str(tmp_path), CPU, torch.float32)
+
+
+def test_a_public_name_without_files_says_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelLoadError, match="hf download moondream/starmie-v1"):
+        load_model("moondream2", CPU, torch.bfloat16)
+
+
+def as_family_b_of_three(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The recorded Moondream 3 in the older names, as far as the two forms differ from Moondream 2."""
+    names: dict[str, str] = json.loads((PARITY / "md2" / "legacy_names.json").read_text())
+    ours = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+    legacy = {old: ours.pop(new) for old, new in names.items() if new in ours and ours[new].dim() < 3}
+    legacy["vision_encoder.encoder.model.visual.pos_embed"] = ours.pop("vision.pos_emb")
+    for old in ("region_model.coordinate_features.weight", "region_model.size_features.weight"):
+        legacy[old] = legacy[old].T
+    for head, old in (("coord_decoder", "coordinate_head"), ("size_decoder", "size_head"), ("ln", "ln")):
+        for kind in ("weight", "bias"):
+            legacy[f"region_model.{old}.{kind}"] = ours.pop(f"region.{head}.{kind}")
+    for layer in range(3):
+        theirs, block = f"text_model.transformer.h.{layer}.", f"text.blocks.{layer}."
+        tau = [ours.pop(f"{block}attn.tau.{part}") for part in ("wq", "wv", "alpha")]
+        legacy[theirs + "tau_wqwv"], legacy[theirs + "tau_alpha"] = torch.cat(tau[:2]), tau[2]
+        if layer > 0:
+            legacy[theirs + "mlp.experts.weight"] = ours.pop(block + "mlp.fc1.weight")
+            legacy[theirs + "mlp.output_experts.weight"] = ours.pop(block + "mlp.fc2.weight")
+            for kind in ("weight", "bias"):
+                legacy[f"{theirs}gate.{kind}"] = ours.pop(f"{block}mlp.router.{kind}")
+        legacy[theirs + "kv_quantizer.k_scale"] = torch.ones(())
+    assert not ours
+    return legacy
+
+
+def test_eight_bit_experts_are_scaled_by_row(tmp_path: Path) -> None:
+    legacy = as_family_b_of_three(stored("md3"))
+    wanted = {}
+    for layer in (1, 2):
+        base = f"text_model.transformer.h.{layer}."
+        for weight, scale, ours in (("experts", "up", "fc1"), ("output_experts", "down", "fc2")):
+            name = f"{base}mlp.{weight}.weight"
+            rows = legacy[name].abs().amax(-1) / 448
+            eight_bit = (legacy[name] / rows.unsqueeze(-1)).to(torch.float8_e4m3fn)
+            legacy[name], legacy[f"{base}moe_quant.{scale}_scale"] = eight_bit, rows
+            wanted[f"text.blocks.{layer}.mlp.{ours}.weight"] = eight_bit.float() * rows.unsqueeze(-1)
+    got = parameters(folder_with(tmp_path, legacy, "md3"))
+    for name, tensor in wanted.items():
+        torch.testing.assert_close(got[name], tensor)
+
+
+def test_eight_bit_experts_without_scales_are_refused(tmp_path: Path) -> None:
+    legacy = as_family_b_of_three(stored("md3"))
+    name = "text_model.transformer.h.1.mlp.experts.weight"
+    legacy[name] = legacy[name].to(torch.float8_e4m3fn)
+    with pytest.raises(ModelLoadError, match="scales"):
+        parameters(folder_with(tmp_path, legacy, "md3"))
+
+
+def test_four_bit_weights_are_unpacked(tmp_path: Path) -> None:
+    tensors = stored()
+    name = "model.text.blocks.0.attn.qkv"
+    groups = torch.randint(0, 16, (384 * 128 // 128, 128), dtype=torch.uint8)
+    scale, zero = torch.rand(len(groups), 1), torch.full((len(groups), 1), 8.0)
+    half = len(groups) // 2
+    del tensors[name + ".weight"]
+    tensors[name + ".weight.packed"] = groups[:half] << 4 | groups[half:]
+    tensors[name + ".weight.scale"], tensors[name + ".weight.zero_point"] = scale, zero
+    got = parameters(folder_with(tmp_path, tensors))["text.blocks.0.attn.qkv.weight"]
+    torch.testing.assert_close(got, ((groups.float() - zero) * scale).reshape(384, 128))
+
+
+@pytest.mark.parametrize(
+    ("config", "count"), [(MOONDREAM_2, 1_927_237_104), (MOONDREAM_3, None), (MOONDREAM_HALF, None)]
+)
+def test_public_weights_are_recognised_by_their_shapes(config: MoondreamConfig, count: int | None) -> None:
+    with torch.device("meta"):
+        model = Moondream(config)
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    assert recognised(shapes) == config
+    if count is not None:
+        assert sum(p.numel() for p in model.parameters()) == count
+        assert len(shapes) == 593
+
+
+def test_an_early_moondream_3_has_no_norm_before_its_heads() -> None:
+    with torch.device("meta"):
+        shapes = {name: tuple(tensor.shape) for name, tensor in Moondream(MOONDREAM_3).state_dict().items()}
+    del shapes["region.ln.weight"], shapes["region.ln.bias"]
+    assert not recognised(shapes).region.norm
+
+
+def test_unknown_widths_are_not_recognised() -> None:
+    with pytest.raises(ModelLoadError, match="128"):
+        recognised({"text.wte": (320, 128)})
+
+
+def test_nothing_is_read_before_the_check() -> None:
+    checkpoint = Checkpoint.open(PARITY / "md3")
+    with torch.device("meta"):
+        model = Moondream(MoondreamConfig.from_dict(json.loads((PARITY / "md2" / "config.json").read_text())))
+    with pytest.raises(ModelLoadError, match="region.coord_decoder"):
+        check(model, plan(checkpoint), checkpoint)
