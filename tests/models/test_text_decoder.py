@@ -39,7 +39,7 @@ def test_a_prefix_and_single_steps_equal_one_pass(config: TextConfig) -> None:
         pieces.append(model(x[:, PREFIX:8], torch.arange(PREFIX, 8).expand(2, -1), cache))
         pieces += [model(x[:, t], torch.tensor([t, t]), cache).unsqueeze(1) for t in range(8, 12)]
     assert cache.length == 12
-    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, atol=2e-6, rtol=0)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, atol=1e-5, rtol=0)
 
 
 def test_grouped_heads_share_keys_in_blocks() -> None:

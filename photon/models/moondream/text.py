@@ -130,7 +130,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, where: Positions, attend: Attend, adapters: Adapters | None) -> Tensor:
         y = self.ln(x)
-        out: Tensor = x + self.attn(y, where, attend, adapters) + self.mlp(y, adapters)
+        # The small terms first: in bfloat16 the residual stream is then rounded once, not twice.
+        out: Tensor = x + (self.attn(y, where, attend, adapters) + self.mlp(y, adapters))
         return out
 
 
