@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,9 +15,7 @@ from photon.models.moondream.names import our_names
 from photon.models.moondream.published import PUBLISHED, TOKENIZER_REPO, Published, fitted, recognised
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.moondream.weights import load_moondream
-
-if TYPE_CHECKING:
-    from photon.models.vocabulary import Vocabulary
+from photon.models.vocabulary import Vocabulary
 
 BUNDLED = {"photon-tiny": Path(__file__).parent.parent / "assets"}
 
@@ -69,11 +66,7 @@ def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) 
 
 def _vocabulary_of(folder: Path) -> Vocabulary | None:
     file = folder / "vocabulary.json"
-    if not file.is_file():
-        return None
-    from photon.models.vocabulary import Vocabulary
-
-    return Vocabulary.load(file)
+    return Vocabulary.load(file) if file.is_file() else None
 
 
 def _load_published(name: str, published: Published, device: torch.device, dtype: torch.dtype) -> LoadedModel:

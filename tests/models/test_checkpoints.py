@@ -163,6 +163,15 @@ def test_damaged_neighbours_are_named(tmp_path: Path) -> None:
         parameters(folder)
 
 
+def test_an_unknown_tower_is_refused(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, stored())
+    config = json.loads((folder / "config.json").read_text())
+    config["vision"]["kind"] = "convnext"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelLoadError, match="'convnext'"):
+        parameters(folder)
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ModelLoadError, match=r"'moondream9'.*photon-tiny.*moondream2"):
         load_model("moondream9", CPU, torch.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,5 +44,5 @@ def build_tower(config: VisionConfig) -> Tower:
     if config.kind == "efficientnet_lite0":
         from photon.models.moondream.efficientnet import EfficientNetTower
 
-        return cast(Tower, EfficientNetTower(config))
+        return EfficientNetTower(config)
     raise ModelLoadError(f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'.")
