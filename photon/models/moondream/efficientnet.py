@@ -1,0 +1,177 @@
+"""The vision tower of the bundled model: EfficientNet-Lite0 with a lexical half.
+
+The image is stretched to one crop of 384 x 384. Each stride-32 cell becomes one image token: the features of
+strides 32, 16 and 8 that lie in it, projected to the decoder's width, plus a learned position, plus the embeddings
+of the words that the network's own ImageNet classifier sees in that cell (the lexical path). EfficientNet-Lite is
+MobileNet-style inverted residuals with ReLU6 and no squeeze-and-excitation (Tan and Le, 2019); batch norms are
+folded into the convolutions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from photon.models.moondream.config import VisionConfig
+from photon.models.moondream.preprocess import check_image
+from photon.models.moondream.text import DenseMlp
+from photon.models.moondream.tower import Crops, Tower
+
+STAGES = (
+    # (expansion, kernel, stride, channels, blocks); the last block of stages 2, 4 and 6 is read out
+    (1, 3, 1, 16, 1),
+    (6, 3, 2, 24, 2),
+    (6, 5, 2, 40, 2),
+    (6, 3, 2, 80, 3),
+    (6, 5, 1, 112, 3),
+    (6, 5, 2, 192, 4),
+    (6, 3, 1, 320, 1),
+)
+STEM, HEAD, CLASSES = 32, 1280, 1000
+READ_OUT = (2, 4, 6)
+FEATURES = 40 * 16 + 112 * 4 + 320
+"""Values per cell: strides 8 and 16 by space-to-depth, and stride 32."""
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class SameConv(nn.Conv2d):
+    """A convolution that pads as TensorFlow's SAME does: a surplus pixel goes to the right and the bottom."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        total = max(kernel - stride, 0) if x.shape[-1] % stride == 0 else kernel - x.shape[-1] % stride
+        before = total // 2
+        if total % 2 == 0:
+            return F.conv2d(x, self.weight, self.bias, self.stride, before, 1, self.groups)
+        x = F.pad(x, (before, total - before, before, total - before))
+        return F.conv2d(x, self.weight, self.bias, self.stride, 0, 1, self.groups)
+
+
+class InvertedResidual(nn.Module):
+    """Expand, filter each channel, project; added to the input where shapes allow."""
+
+    def __init__(self, inputs: int, outputs: int, expansion: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        inner = inputs * expansion
+        self.expand = nn.Conv2d(inputs, inner, 1) if expansion > 1 else None
+        self.depthwise = SameConv(inner, inner, kernel, stride, groups=inner)
+        self.project = nn.Conv2d(inner, outputs, 1)
+        self.residual = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = x if self.expand is None else F.relu6(self.expand(x))
+        out: Tensor = self.project(F.relu6(self.depthwise(inner)))
+        return x + out if self.residual else out
+
+
+class EfficientNetLite0(nn.Module):
+    """Pixels to cell features and to the class log-probabilities of each stride-32 cell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = SameConv(3, STEM, 3, 2)
+        stages, width = [], STEM
+        for expansion, kernel, stride, channels, count in STAGES:
+            blocks = []
+            for index in range(count):
+                blocks.append(InvertedResidual(width, channels, expansion, kernel, stride if index == 0 else 1))
+                width = channels
+            stages.append(nn.Sequential(*blocks))
+        self.stages = nn.ModuleList(stages)
+        self.head = nn.Conv2d(width, HEAD, 1)
+        self.classifier = nn.Linear(HEAD, CLASSES)
+
+    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """Normalised pixels [n, 3, c, c] -> features [n, cells, FEATURES], log-probabilities f32[n, cells, 1000].
+
+        Cells are row-major; c must be a multiple of 32.
+        """
+        x = F.relu6(self.stem(pixels))
+        maps = []
+        for index, stage in enumerate(self.stages):
+            x = stage(x)
+            if index in READ_OUT:
+                maps.append(x)
+        joined = [F.pixel_unshuffle(m, m.shape[-1] // x.shape[-1]) for m in maps]
+        features = torch.cat(joined, dim=1).flatten(2).transpose(1, 2)
+        scores = self.classifier(F.relu6(self.head(x)).flatten(2).transpose(1, 2))
+        return features, torch.log_softmax(scores.float(), dim=-1)
+
+
+class Words(NamedTuple):
+    """The likeliest words of each cell: index int64[n, cells, k] and weight [n, cells, k] in 0..1."""
+
+    index: Tensor
+    weight: Tensor
+
+
+class EfficientNetTower(Tower):
+    """Options of `VisionConfig`: words (known names), word_classes (length of the word table), top_words (words
+    kept a cell), lexical_floor (log-probability counted as nothing) and lexical_scale."""
+
+    word_table: Tensor
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.config = config
+        options, dim = config.options, config.proj_out_dim
+        self.net = EfficientNetLite0()
+        self.register_buffer("feature_mean", torch.zeros(FEATURES))
+        self.register_buffer("feature_scale", torch.ones(FEATURES))
+        self.register_buffer("word_table", torch.zeros(2, options["word_classes"], dtype=torch.int64))
+        self.word_embedding = nn.Parameter(torch.zeros(options["words"], dim))
+        self.proj_mlp = DenseMlp(FEATURES, config.proj_inner_dim, out=dim)
+        self.proj_ln = nn.LayerNorm(dim)
+        self.pos_emb = nn.Parameter(torch.zeros(config.n_tokens, dim))
+
+    def preprocess(self, image: NDArray[np.uint8]) -> Crops:
+        """uint8[H, W, 3] -> one crop, the whole image stretched to the crop's square."""
+        check_image(image)
+        side = self.config.crop_size
+        shrinks = image.shape[0] >= side and image.shape[1] >= side
+        filtering = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+        square = cv2.resize(np.ascontiguousarray(image), (side, side), interpolation=filtering)
+        return Crops(torch.from_numpy(np.ascontiguousarray(square.transpose(2, 0, 1))[None]), (1, 1))
+
+    def forward(self, crops: list[Crops]) -> Tensor:
+        pixels = torch.cat([c.pixels for c in crops]).to(self.pos_emb.device, non_blocking=True)
+        features, log_p = self.net(normalised(pixels, self.pos_emb.dtype))
+        standard = (features - self.feature_mean) * self.feature_scale
+        return self.project(standard, self.words(log_p), self.word_embedding)
+
+    def words(self, log_p: Tensor) -> Words:
+        """log-probabilities [n, cells, 1000] -> the words kept.
+
+        The weight of a word is clamp(log p + floor, 0, floor) / floor, where p sums the classes that the word
+        table lists for it (design: bundled-model, lexical path).
+        """
+        floor, count = self.config.options["lexical_floor"], self.config.options["top_words"]
+        word, imagenet_class = self.word_table
+        p = log_p.new_zeros(*log_p.shape[:-1], self.config.options["words"])
+        p = p.index_add(-1, word, log_p.exp()[..., imagenet_class])
+        top = p.topk(count, dim=-1)
+        weight = (top.values.clamp_min(math.exp(-floor)).log() + floor).clamp(0, floor) / floor
+        return Words(top.indices, weight)
+
+    def project(self, features: Tensor, words: Words, embedding: Tensor) -> Tensor:
+        """Standardised features [n, cells, FEATURES] and words -> image tokens [n, cells, F]."""
+        seen = self.proj_ln(self.proj_mlp(features))
+        named = (F.embedding(words.index, embedding) * words.weight.unsqueeze(-1).to(embedding.dtype)).sum(-2)
+        out: Tensor = seen + self.pos_emb + self.config.options["lexical_scale"] * named
+        return out
+
+
+def normalised(pixels: Tensor, dtype: torch.dtype) -> Tensor:
+    """uint8[n, 3, c, c] -> [n, 3, c, c] in `dtype`, as the ImageNet weights expect."""
+    mean = torch.tensor(MEAN, device=pixels.device).view(3, 1, 1)
+    std = torch.tensor(STD, device=pixels.device).view(3, 1, 1)
+    out: Tensor = ((pixels.float() / 255 - mean) / std).to(dtype)
+    return out

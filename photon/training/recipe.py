@@ -1,0 +1,123 @@
+"""The shape of photon-tiny: its configuration, its tokens and its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import tokenizers
+import torch
+from safetensors.torch import save_file
+from tokenizers import normalizers
+from tokenizers.models import WordLevel
+
+from photon.models.moondream.config import (
+    MoondreamConfig,
+    RegionConfig,
+    TextConfig,
+    TokenizerConfig,
+    VisionConfig,
+)
+from photon.models.moondream.model import Moondream
+from photon.training.data.lexicon import Lexicon
+
+SPECIAL = (
+    "<|end|>",
+    "<|prompt|>",
+    "<|object|>",
+    "<|answer|>",
+    "<|think|>",
+    "<|coord|>",
+    "<|size|>",
+    "<|points|>",
+    "<|unknown|>",
+    "<|points_end|>",
+    "point",
+    "detect",
+    "segment",
+    "<|reserved_13|>",
+    "<|reserved_14|>",
+    "<|reserved_15|>",
+)
+FIRST_NAME = len(SPECIAL)
+SKILLS = ("point", "detect", "segment")
+
+
+def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
+    """About 5 million weights beside the frozen network; 144 image tokens, 256 coordinate bins."""
+    dim, names = 256, len(lexicon.names)
+    vision = VisionConfig(
+        proj_out_dim=dim,
+        crop_size=384,
+        kind="efficientnet_lite0",
+        enc_patch_size=32,
+        proj_inner_dim=512,
+        options={
+            "words": names,
+            "word_classes": len(lexicon.word_table()),
+            "top_words": 16,
+            "lexical_floor": 8.0,
+            "lexical_scale": 2.0,
+        },
+    )
+    return MoondreamConfig(
+        text=TextConfig(dim, 1024, 5, FIRST_NAME + names, 1024, 4),
+        vision=vision,
+        region=RegionConfig(dim, 128, 256, 128, 512, 512),
+        tokenizer=TokenizerConfig(templates=templates()),
+    )
+
+
+def templates() -> dict[str, dict[str, list[int]]]:
+    """Prompt ids around the object, per skill (design: model 6)."""
+    return {skill: {"prefix": [1, SPECIAL.index(skill), 2], "suffix": [3]} for skill in SKILLS}
+
+
+def make_tokenizer(lexicon: Lexicon) -> tokenizers.Tokenizer:
+    """One token for a whole known name, whatever spaces surround it; anything else is the unknown token."""
+    words = {word: index for index, word in enumerate((*SPECIAL, *lexicon.names))}
+    tokenizer = tokenizers.Tokenizer(WordLevel(words, unk_token="<|unknown|>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()])
+    return tokenizer
+
+
+def save_checkpoint(model: Moondream, lexicon: Lexicon, folder: Path) -> None:
+    """Writes config.json, model.safetensors (float16), tokenizer.json and vocabulary.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(model.config.to_dict(), indent=1) + "\n")
+    state = {
+        name: (tensor.half() if tensor.is_floating_point() else tensor).contiguous().clone()
+        for name, tensor in model.state_dict().items()
+    }
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    make_tokenizer(lexicon).save(str(folder / "tokenizer.json"))
+    vocabulary = {"taught": lexicon.taught, "names": lexicon.names, "synonyms": lexicon.synonyms}
+    (folder / "vocabulary.json").write_text(json.dumps(vocabulary, indent=0) + "\n")
+
+
+def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
+    """Starting weights whose image tokens, words, coordinates and sizes all have norms of about the same size."""
+    torch.manual_seed(seed)
+    text, vision, region = model.text, model.vision, model.region
+    with torch.no_grad():
+        text.wte.normal_(0, 0.25)
+        for linear in (m for m in model.modules() if isinstance(m, torch.nn.Linear)):
+            if linear is not getattr(vision.net, "classifier", None):
+                torch.nn.init.normal_(linear.weight, 0, linear.in_features**-0.5)
+                torch.nn.init.zeros_(linear.bias)
+        for block in text.blocks:
+            block.attn.proj.weight.mul_(0.3)
+            block.mlp.fc2.weight.mul_(0.3)
+        vision.proj_ln.weight.fill_(0.5)
+        vision.pos_emb.normal_(0, 0.25)
+        region.coord_features.copy_(2.0 ** torch.linspace(-2, 6, region.coord_features.shape[1])[None])
+        region.size_features.copy_(torch.randn_like(region.size_features) * 4)
+        for encoder in (region.coord_encoder, region.size_encoder):
+            encoder.weight.mul_(0.5)
+        text.lm_head.weight.zero_()
+        text.lm_head.weight[[0, 5, 6]] = torch.randn(3, text.config.dim) * 0.05
+        text.lm_head.bias.fill_(-20)
+        text.lm_head.bias[[0, 5, 6]] = 0.0
+        vision.word_table.copy_(torch.tensor(lexicon.word_table()).T)
+        vision.word_embedding.copy_(text.wte[FIRST_NAME:])
