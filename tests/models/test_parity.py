@@ -128,3 +128,10 @@ def test_bfloat16_stays_near_float32(name: str, near: float) -> None:
     case = parity_case(name, torch.bfloat16)
     wrong = [entry for entry in case.replay() if not entry[2] <= near]
     assert not wrong
+
+
+def test_every_norm_has_the_published_epsilon(case: ParityCase) -> None:
+    """One wrong epsilon among the vision blocks hides below the tolerance."""
+    norms = [m for m in case.model.modules() if isinstance(m, torch.nn.LayerNorm)]
+    assert len(norms) >= 27 * 2 + 1 + 3 + 1
+    assert {norm.eps for norm in norms} == {1e-5}
