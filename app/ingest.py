@@ -63,9 +63,7 @@ class Limits:
         if count == 0:
             raise NotAPictureError("The file is empty.")
         if count > self.max_mb * 1e6:
-            raise PictureTooLargeError(
-                f"The file has {count / 1e6:.1f} MB; at most {self.max_mb:g} MB are accepted."
-            )
+            raise PictureTooLargeError(f"The file has {count / 1e6:.1f} MB; at most {self.max_mb:g} MB are accepted.")
 
     def check_size(self, width: int, height: int) -> None:
         """Raises PictureTooLargeError for too many pixels or too long a strip."""
@@ -102,9 +100,7 @@ def decode_picture(data: bytes, limits: Limits) -> NDArray[np.uint8]:
         ) from None
     except Exception:
         # Decoders raise many kinds of error on a broken header; all of them mean the same here.
-        raise NotAPictureError(
-            f"This file is not a picture that can be read here ({FORMATS_IN_WORDS})."
-        ) from None
+        raise NotAPictureError(f"This file is not a picture that can be read here ({FORMATS_IN_WORDS}).") from None
     with image:
         limits.check_size(*image.size)
         try:

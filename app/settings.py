@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 DEVICES = ("auto", "cpu", "cuda")
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 class SettingsError(ValueError):
@@ -21,7 +21,7 @@ class SettingsError(ValueError):
 class Settings:
     """The process's settings; `from_env` is the only reader of the environment.
 
-    `threads` and `kv_pages` are None where the engine is to choose.
+    `dtype`, `threads` and `kv_pages` are None where the engine is to choose.
     """
 
     host: str = "127.0.0.1"
@@ -29,7 +29,7 @@ class Settings:
     model: str = "photon-tiny"
     models: tuple[str, ...] = ("photon-tiny",)
     device: str = "auto"
-    dtype: str = "auto"
+    dtype: str | None = None
     threads: int | None = None
     max_batch: int = 16
     kv_pages: int | None = None
@@ -46,16 +46,14 @@ class Settings:
         model = read.text("PHOTON_MODEL", cls.model)
         models = _names(read.text("PHOTON_MODELS", model))
         if model not in models:
-            raise SettingsError(
-                f"PHOTON_MODEL is {model!r}, which PHOTON_MODELS ({', '.join(models)}) does not list."
-            )
+            raise SettingsError(f"PHOTON_MODEL is {model!r}, which PHOTON_MODELS ({', '.join(models)}) does not list.")
         return cls(
             host=read.text("HOST", cls.host),
             port=read.whole("PORT", cls.port, 1, 65535),
             model=model,
             models=models,
             device=read.choice("PHOTON_DEVICE", cls.device, DEVICES),
-            dtype=read.choice("PHOTON_DTYPE", cls.dtype, DTYPES),
+            dtype=read.optional_choice("PHOTON_DTYPE", DTYPES),
             threads=read.optional_whole("PHOTON_THREADS", 1, 1024),
             max_batch=read.whole("PHOTON_MAX_BATCH", cls.max_batch, 1, 1024),
             kv_pages=read.optional_whole("PHOTON_KV_PAGES", 1, 10_000_000),
@@ -81,6 +79,9 @@ class _Reader:
         if value not in allowed:
             raise SettingsError(f"{name} is {value!r}; allowed are {', '.join(allowed)}.")
         return value
+
+    def optional_choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
+        return self.choice(name, "", allowed) if self.text(name, "") else None
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
         return self._number(name, str(default), int, low, high, "a whole number")

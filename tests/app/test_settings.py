@@ -78,9 +78,7 @@ def test_the_chosen_model_is_the_only_one_offered_by_default() -> None:
         ("PHOTON_MODELS", "moondream2", "photon-tiny"),
     ],
 )
-def test_a_bad_value_is_refused_with_name_value_and_what_is_allowed(
-    name: str, value: str, allowed: str
-) -> None:
+def test_a_bad_value_is_refused_with_name_value_and_what_is_allowed(name: str, value: str, allowed: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.from_env({name: value})
     sentence = str(caught.value)

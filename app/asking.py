@@ -1,0 +1,109 @@
+"""A visitor's question, put to the engine: one request a name, all in flight together."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.backend import Engine
+from photon import Metrics, PhotonError, Result
+
+TASKS = ("point", "detect", "segment")
+MAX_NAMES = 8
+MAX_NAME_LENGTH = 100
+MAX_OBJECTS = 150
+_COMMAS = re.compile("[,;\n،、，；]")
+
+
+class QuestionError(ValueError):
+    """The question cannot be put; the sentence says what is missing or too much."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """`names` are asked for one by one; `reference` is a point (x, y) or a box (x0, y0, x1, y1) in 0..1."""
+
+    task: str
+    names: tuple[str, ...]
+    pipelined: bool = True
+    max_objects: int = 50
+    reference: tuple[float, ...] | None = None
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of the engine's verbs."""
+        refs = None if self.reference is None else [list(self.reference)]
+        return {
+            "settings": {"max_objects": self.max_objects},
+            "spatial_refs": refs,
+            "pipelined": self.pipelined,
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for one name: a result with its metrics, or one sentence."""
+
+    name: str
+    result: Result | None = None
+    problem: str | None = None
+
+    @property
+    def metrics(self) -> Metrics | None:
+        return None if self.result is None else self.result.metrics
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        """The points or objects, in the engine's order."""
+        if self.result is None:
+            return []
+        return list(self.result.get("points", self.result.get("objects", [])))
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The names in a comma-separated text, without blanks and repeats. Raises QuestionError."""
+    unique: dict[str, str] = {}
+    for part in _COMMAS.split(text):
+        name = " ".join(part.split())
+        if name:
+            unique.setdefault(name.casefold(), name)
+    names = tuple(unique.values())
+    if not names:
+        raise QuestionError("Please say what to look for, for example: cat.")
+    if len(names) > MAX_NAMES:
+        raise QuestionError(f"That is {len(names)} names; at most {MAX_NAMES} can be asked for at once.")
+    for name in names:
+        if len(name) > MAX_NAME_LENGTH:
+            raise QuestionError(
+                f"A name has {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed. "
+                "Several names are separated by commas."
+            )
+    return names
+
+
+async def ask(engine: Engine, image: Any, question: Question) -> list[Answer]:
+    """Put all names at once and wait for all; cancelling this cancels every request in the engine.
+
+    `image` is what the engine's verbs accept; an encoded one is hashed once, not once a name.
+    A name that the engine refuses becomes an Answer with its sentence and does not harm the others.
+    """
+    verb = {"point": engine.apoint, "detect": engine.adetect, "segment": engine.asegment}[question.task]
+
+    async def one(name: str) -> Answer:
+        try:
+            return Answer(name, await verb(image, name, **question.options()))
+        except PhotonError as error:
+            return Answer(name, problem=str(error))
+
+    return list(await asyncio.gather(*(one(name) for name in question.names)))
+
+
+def as_json(question: Question, answers: Sequence[Answer], size: tuple[int, int]) -> dict[str, Any]:
+    """The answers as the page shows and exports them; `size` is (width, height) in pixels."""
+    rows: list[dict[str, Any]] = []
+    for answer in answers:
+        body = dict(answer.result) if answer.result is not None else {"error": answer.problem}
+        rows.append({"name": answer.name, **body})
+    return {"task": question.task, "image": {"width": size[0], "height": size[1]}, "answers": rows}

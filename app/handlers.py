@@ -1,0 +1,174 @@
+"""What happens when a visitor does something. Everything a visitor owns comes in and goes out as
+arguments; this object holds only what the whole process shares."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app import about
+from app.asking import Answer, Question, QuestionError, as_json, ask, parse_names
+from app.backend import Backend, Engine, NotReadyError
+from app.examples import Example
+from app.ingest import Limits, PictureError
+from app.overlay import blank, scene
+from app.pictures import Picture, PictureStore
+from app.timeline import Overheads, own_steps, splits, timeline
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S = 0.25  # how often a waiting handler looks whether its visitor is still there
+NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one, or choose an example."
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """Gradio listeners over the engine and the picture store."""
+
+    backend: Backend
+    store: PictureStore
+    limits: Limits
+    examples: tuple[Example, ...]
+    upload_folder: Path
+
+    def visit(self) -> tuple[Any, Any]:
+        """A page is opened: (header, notes)."""
+        return about.header(self.backend), about.notes(self.backend)
+
+    async def take_upload(self, path: str | None) -> tuple[Any, ...]:
+        """A file from the picture input: (input, stage, picture, results, time, status)."""
+        if path is None:
+            return (gr.skip(),) * 6
+        return await self._take(Path(path), Path(path).name)
+
+    async def take_drop(self, event: gr.EventData) -> tuple[Any, ...]:
+        """A file dropped on the stage or pasted, already uploaded; only upload paths are accepted."""
+        path, name = Path(str(event._data.get("path", ""))), str(event._data.get("name", ""))
+        if not path.resolve().is_relative_to(self.upload_folder.resolve()) or not path.is_file():
+            return (*(gr.skip(),) * 5, _problem(f"The picture could not be uploaded: {name[:200]}"))
+        return await self._take(path, name[:200])
+
+    async def take_example(self, event: gr.EventData) -> tuple[Any, ...]:
+        """An example: what _take returns, then its name and task."""
+        index = event._data.get("index")
+        if not isinstance(index, int) or not 0 <= index < len(self.examples):
+            return (gr.skip(),) * 8
+        example = self.examples[index]
+        taken = await self._take(example.path, example.title)
+        return (*taken, example.object, example.task)
+
+    def forget(self) -> tuple[Any, ...]:
+        """The picture is removed: (input, stage, picture, results, time, status)."""
+        return (
+            gr.update(value=None, visible=True),
+            gr.update(value={}, visible="hidden"),
+            None,
+            {},
+            {},
+            _idle(),
+        )
+
+    async def run(
+        self, picture: Picture | None, task: str, text: str, pipelined: bool, max_objects: int
+    ) -> AsyncIterator[tuple[Any, ...]]:
+        """Ask; yields (status, run button, cancel button, stage, results, time).
+
+        While it waits it yields now and then, which is when Gradio finds that a visitor has gone and
+        closes this generator; that cancels the requests in the engine.
+        """
+        try:
+            question = Question(task.lower(), parse_names(text or ""), bool(pipelined), int(max_objects))
+            if picture is None:
+                raise PictureError(NO_PICTURE)
+            engine = self.backend.engine()
+        except (QuestionError, PictureError, NotReadyError) as error:
+            yield _finished(_problem(str(error)))
+            return
+        yield (_busy(f"Looking for {', '.join(question.names)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
+        work = asyncio.create_task(self._answer(engine, picture, question))
+        start = time.perf_counter()
+        try:
+            while not (await asyncio.wait({work}, timeout=HEARTBEAT_S))[0]:
+                waited = time.perf_counter() - start
+                text = f"Looking for {', '.join(question.names)} … {waited:.1f} s"
+                yield (_busy(text), *(gr.skip(),) * 5)
+            yield work.result()
+        except PictureError as error:
+            yield _finished(_problem(str(error)))
+        except Exception as error:
+            log.exception("a question failed")
+            yield _finished(_problem(f"The question failed on the server: {type(error).__name__}: {error}"))
+        finally:
+            work.cancel()
+
+    def cancelled(self) -> tuple[Any, ...]:
+        """Cancel was pressed and the request is gone: (status, run button, cancel button)."""
+        return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
+
+    async def _take(self, path: Path, name: str) -> tuple[Any, ...]:
+        try:
+            self.limits.check_bytes(path.stat().st_size if path.is_file() else 0)
+            picture = await asyncio.to_thread(lambda: self.store.add(path.read_bytes(), name))
+        except PictureError as error:
+            return gr.update(value=None), gr.skip(), gr.skip(), gr.skip(), gr.skip(), _problem(str(error))
+        return (
+            gr.update(value=None, visible=False),
+            gr.update(value=blank(picture), visible=True),
+            picture,
+            {},
+            {},
+            _idle(),
+        )
+
+    async def _answer(self, engine: Engine, picture: Picture, question: Question) -> tuple[Any, ...]:
+        """Ask and draw: the last value that `run` yields."""
+        start = time.perf_counter()
+        image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture)))
+        read_ms = (time.perf_counter() - start) * 1e3
+        first = max((step.step for step in engine.steps()), default=0)
+        answers = await ask(engine, image, question)
+        start = time.perf_counter()
+        drawn = scene(picture, question, answers)
+        body = json.dumps(as_json(question, answers, (picture.width, picture.height)), indent=1)
+        results = {"rows": drawn["shapes"], "json": body, "note": drawn["note"]}
+        overheads = Overheads(read_ms, (time.perf_counter() - start) * 1e3)
+        steps = own_steps(engine.steps(first), answers)
+        where = {"requests": splits(answers, overheads), "timeline": timeline(steps)}
+        return _finished(_outcome(answers, where["requests"]), drawn, results, where)
+
+
+def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str, str]:
+    """The status of a finished question: the sentences of refused names, or how long it took."""
+    problems = [answer.problem for answer in answers if answer.problem]
+    if problems:
+        return _problem(" ".join(problems))
+    longest = max(request["total_ms"] for request in requests)
+    return {"kind": "done", "text": f"Answered in {longest:.0f} ms, {requests[0]['mode']}."}
+
+
+def _finished(status: dict[str, str], *outputs: Any) -> tuple[Any, ...]:
+    return (status, *_buttons(running=False), *(outputs or (gr.skip(),) * 3))
+
+
+def _buttons(running: bool) -> tuple[Any, Any]:
+    return gr.update(visible=not running), gr.update(visible=running)
+
+
+def _idle() -> dict[str, str]:
+    return {"kind": "idle", "text": ""}
+
+
+def _busy(text: str) -> dict[str, str]:
+    return {"kind": "busy", "text": text}
+
+
+def _problem(text: str) -> dict[str, str]:
+    return {"kind": "problem", "text": text}

@@ -1,0 +1,176 @@
+"""The page's own components: fixed markup, drawn by scripts in `static/js` from plain values.
+
+The markup never changes and holds no value, so nothing that a person typed passes through a
+template; scripts put text in with `textContent`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+STATIC = Path(__file__).parent.parent / "static"
+CSS = STATIC / "css" / "page.css"
+
+
+def picture_input() -> gr.Image:
+    """Upload, drop, paste or webcam; hands over the path of the raw file, unopened.
+
+    Gradio's own reading would open the file, and a broken one would raise there: here `app.ingest`
+    decides, so the component's preprocess is replaced.
+    """
+    made = gr.Image(
+        sources=["upload", "webcam", "clipboard"],
+        type="filepath",
+        label="Picture",
+        show_label=False,
+        height=420,
+        buttons=[],
+        elem_id="picture-in",
+        placeholder="Drop a picture here, paste one,\nor click to choose a file",
+    )
+    made.preprocess = lambda payload: None if payload is None else payload.path
+    return made
+
+
+def _drawn(markup: str, *scripts: str, value: Any = None, **options: Any) -> gr.HTML:
+    """A component whose scripts, one after the other in one scope, draw `props.value`."""
+    code = "\n".join((STATIC / "js" / f"{name}.js").read_text("utf-8") for name in ("common", *scripts))
+    return gr.HTML(
+        value=value,
+        html_template=markup,
+        js_on_load=code,
+        apply_default_css=False,
+        padding=False,
+        **options,
+    )
+
+
+def stage() -> gr.HTML:
+    """The picture with its answers; value: app.overlay.scene. Events: drop {path, name}, remove."""
+    return _drawn(
+        """
+        <figure class="ph-stage" data-state="empty">
+          <div class="ph-frame">
+            <img class="ph-picture" alt="" draggable="false">
+            <svg class="ph-shapes" preserveAspectRatio="none" aria-hidden="true"></svg>
+            <div class="ph-labels" aria-hidden="true"></div>
+          </div>
+          <figcaption>
+            <span class="ph-note" role="status"></span>
+            <span class="ph-tools">
+              <label><input type="checkbox" class="ph-tool-labels" checked> Labels</label>
+              <label><input type="checkbox" class="ph-tool-fill" checked> Fill</label>
+              <button type="button" class="ph-remove">Remove picture</button>
+            </span>
+          </figcaption>
+        </figure>
+        """,
+        "overlay",
+        visible="hidden",
+        elem_id="stage",
+    )
+
+
+def results() -> gr.HTML:
+    """Table and JSON; value: {"rows": shapes, "json": text, "note": sentence}."""
+    return _drawn(
+        """
+        <section class="ph-results" data-state="empty" aria-label="Answers">
+          <div class="ph-tabs" role="tablist">
+            <button type="button" role="tab" class="ph-tab" data-view="table" aria-selected="true">Answers</button>
+            <button type="button" role="tab" class="ph-tab" data-view="json" aria-selected="false">JSON</button>
+          </div>
+          <p class="ph-hint">Answers are listed here.</p>
+          <div class="ph-view ph-view-table" role="tabpanel">
+            <p class="ph-nothing"></p>
+            <table class="ph-rows" hidden>
+              <thead><tr><th>Name</th><th class="ph-num">#</th><th class="ph-num ph-place"></th>
+              <th class="ph-num">Score</th></tr></thead>
+              <tbody></tbody>
+            </table>
+          </div>
+          <div class="ph-view ph-view-json" role="tabpanel" hidden>
+            <button type="button" class="ph-copy">Copy</button>
+            <pre class="ph-json" tabindex="0"></pre>
+          </div>
+        </section>
+        """,
+        "results",
+        elem_id="results",
+    )
+
+
+def time_panel() -> gr.HTML:
+    """The split and the timeline; value: {"requests": splits, "timeline": app.timeline.timeline}."""
+    return _drawn(
+        """
+        <section class="ph-time" data-state="empty" aria-label="Where the time went">
+          <h2>Where the time went</h2>
+          <p class="ph-hint">Ask something, and each millisecond of the request is shown here.</p>
+          <div class="ph-time-body"></div>
+        </section>
+        """,
+        "time",
+        "time_panel",
+        elem_id="time",
+    )
+
+
+def status() -> gr.HTML:
+    """One line; value: {"kind": "idle" | "busy" | "done" | "problem", "text": sentence}."""
+    return _drawn('<p class="ph-status" data-kind="idle"></p>', "status", elem_id="status")
+
+
+def examples(value: list[dict[str, str]]) -> gr.HTML:
+    """Example pictures; value: [{"src", "title", "credit"}]. Event: choose {index}."""
+    return _drawn('<div class="ph-examples"></div>', "examples", value=value, visible=bool(value), elem_id="examples")
+
+
+def header() -> gr.HTML:
+    """Name, one sentence, and what answers; value: app.about.header."""
+    return gr.HTML(
+        value={},
+        html_template="""
+        <header class="ph-header">
+          <div><h1>Photon Demo</h1>
+          <p>Ask a vision model where things are, and see where each millisecond goes.</p></div>
+          <dl class="ph-about" data-state="{{value.state}}">
+            <div><dt>Model</dt><dd>{{value.model}}</dd></div>
+            <div><dt>Device</dt><dd>{{value.device}}</dd></div>
+            <div><dt>Times</dt><dd>{{value.times}}</dd></div>
+          </dl>
+          {{#if value.problem}}<p class="ph-status" data-kind="problem" role="alert">{{value.problem}}</p>{{/if}}
+        </header>
+        """,
+        js_on_load=None,
+        apply_default_css=False,
+        padding=False,
+        elem_id="header",
+    )
+
+
+def about() -> gr.HTML:
+    """What pipelining does here and what the model knows; value: app.about.notes."""
+    return gr.HTML(
+        value={},
+        html_template="""
+        <section class="ph-notes">
+          {{#if value.pipeline}}
+          <div><h2>What the switch does</h2><p>{{value.pipeline}}</p></div>
+          {{/if}}
+          {{#if value.names}}
+          <div><h2>What this model knows</h2>
+          <p>{{value.knows}}</p>
+          <details><summary>All {{value.count}} names</summary>
+          <p class="ph-names">{{value.names}}</p></details></div>
+          {{/if}}
+        </section>
+        """,
+        js_on_load=None,
+        apply_default_css=False,
+        padding=False,
+        elem_id="about",
+    )

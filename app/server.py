@@ -1,0 +1,111 @@
+"""One process: FastAPI routes, the Gradio page, and the engine in the application's lifespan."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
+
+import gradio as gr
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, JSONResponse, Response
+from gradio.utils import get_upload_folder
+
+from app.backend import Backend, Engine, State, load_engine
+from app.examples import Example, load_examples
+from app.handlers import Handlers
+from app.ingest import Limits
+from app.parts import CSS
+from app.pictures import PictureStore
+from app.settings import Settings, SettingsError
+from app.theme import theme
+from app.ui import build_page
+
+log = logging.getLogger(__name__)
+
+
+def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> FastAPI:
+    """The whole application. `load` makes the engine; by default the one that the settings ask for."""
+    backend = Backend(load or (lambda: load_engine(settings)))
+    limits = Limits(settings.max_image_mb, settings.max_megapixels)
+    store = PictureStore(limits)
+    examples = load_examples()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        backend.start()
+        try:
+            yield
+        finally:
+            await backend.close()
+            store.close()
+
+    app = FastAPI(title="Photon Demo", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.backend = backend
+    _add_health(app, backend)
+    _add_pictures(app, store, examples)
+    handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()))
+    return gr.mount_gradio_app(
+        app,
+        build_page(handlers),
+        path="/",
+        server_name=settings.host,
+        server_port=settings.port,
+        max_file_size=int(settings.max_image_mb * 1e6) + 1_000_000,
+        footer_links=["settings"],
+        run_history=False,
+        ssr_mode=False,
+        pwa=False,
+        theme=theme(),
+        css_paths=[CSS],
+    )
+
+
+def _add_health(app: FastAPI, backend: Backend) -> None:
+    @app.get("/health")
+    def health() -> Response:
+        ready = backend.state is State.READY
+        return JSONResponse(backend.health(), status_code=200 if ready else 503)
+
+    @app.get("/v1/stats")
+    def stats() -> Response:
+        if backend.state is not State.READY:
+            return JSONResponse({"error": backend.reason}, status_code=503)
+        return JSONResponse(backend.engine().stats())
+
+
+def _add_pictures(app: FastAPI, store: PictureStore, examples: tuple[Example, ...]) -> None:
+    """The upright copies under their unguessable names, and the bundled examples."""
+    bundled = {example.path.name: example.path for example in examples}
+
+    @app.get("/pictures/examples/{name}")
+    def example(name: str) -> Response:
+        path = bundled.get(name)
+        return Response(status_code=404) if path is None else FileResponse(path)
+
+    @app.get("/pictures/{token}.jpg")
+    def shown(token: str) -> Response:
+        path = store.shown(token)
+        if path is None:
+            return Response(status_code=404)
+        headers = {"Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+        return FileResponse(path, media_type="image/jpeg", headers=headers)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Serve until stopped. Exits with one sentence when a setting is not allowed."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        settings = Settings.from_env()
+    except SettingsError as error:
+        sys.exit(str(error))
+    app: Any = build_app(settings)
+    print(f"Photon Demo: http://{settings.host}:{settings.port}", flush=True)
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")

@@ -1,0 +1,66 @@
+"""The page: one Blocks, built by one function; what happens on it is in `app.handlers`."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from app import parts
+from app.asking import MAX_OBJECTS
+from app.handlers import Handlers
+
+TITLE = "Photon Demo"
+QUEUE_SIZE = 64  # events that may wait in Gradio; the engine has its own, smaller queue
+CACHE_S = 3600  # how long uploads are kept
+
+
+def build_page(handlers: Handlers) -> gr.Blocks:
+    """The page over these handlers. Each visitor's picture is in `gr.State`, nothing else is kept."""
+    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(300, CACHE_S)) as page:
+        header = parts.header()
+        picture = gr.State(None)
+        with gr.Row(elem_id="main", equal_height=False):
+            with gr.Column(scale=8, min_width=340):
+                picture_in = parts.picture_input()
+                stage = parts.stage()
+                examples = parts.examples(
+                    [{"src": one.src, "title": one.title, "credit": one.credit} for one in handlers.examples]
+                )
+            with gr.Column(scale=5, min_width=300, elem_id="ask"):
+                task = gr.Radio(["Point", "Detect", "Segment"], value="Detect", label="Task", elem_id="task")
+                text = gr.Textbox(
+                    label="What to look for",
+                    placeholder="cat, or several: cat, dog",
+                    lines=1,
+                    max_lines=1,
+                    max_length=1000,
+                    elem_id="names",
+                )
+                with gr.Row(elem_id="actions"):
+                    run = gr.Button("Run", variant="primary", elem_id="run")
+                    cancel = gr.Button("Cancel", visible=False, elem_id="cancel")
+                pipelined = gr.Checkbox(
+                    True, label="Pipelined decoding", info="For your requests only", elem_id="pipelined"
+                )
+                with gr.Accordion("Settings", open=False, elem_id="settings"):
+                    most = gr.Slider(1, MAX_OBJECTS, value=50, step=1, label="At most this many objects")
+                status = parts.status()
+                results = parts.results()
+        where = parts.time_panel()
+        notes = parts.about()
+
+        taken = [picture_in, stage, picture, results, where, status]
+        quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+        page.load(handlers.visit, outputs=[header, notes], **quiet)
+        picture_in.input(handlers.take_upload, picture_in, taken, **quiet)
+        stage.drop(handlers.take_drop, None, taken, **quiet)
+        stage.remove(handlers.forget, None, taken, **quiet)
+        chosen = examples.choose(handlers.take_example, None, [*taken, text, task], **quiet)
+        asked = [picture, task, text, pipelined, most]
+        answered = [status, run, cancel, stage, results, where]
+        running = [
+            gr.on([run.click, text.submit], handlers.run, asked, answered, **quiet),
+            chosen.success(handlers.run, asked, answered, **quiet),
+        ]
+        cancel.click(handlers.cancelled, None, [status, run, cancel], cancels=running, **quiet)
+    page.queue(max_size=QUEUE_SIZE, default_concurrency_limit=None)
+    return page

@@ -1,0 +1,98 @@
+// The picture and its answers. Shapes are checked and clipped in Python (app/overlay.py).
+const frame = find(".ph-frame");
+const picture = find(".ph-picture");
+const shapesLayer = find(".ph-shapes");
+const labelsLayer = find(".ph-labels");
+const note = find(".ph-note");
+const PATH_ONLY = /^[MLHVZh0-9., -]*$/; // what may reach an SVG path
+
+function pathOf(shape, d, kind) {
+  return svg("path", { d: PATH_ONLY.test(d) ? d : "", class: `ph-${kind}`, "data-key": keyOf(shape) });
+}
+
+// Every stroke is drawn twice, dark below and coloured above, so that it shows on any picture.
+function drawShape(shape) {
+  const group = svg("g", { class: `ph-shape ph-is-${shape.kind}`, "data-key": keyOf(shape), style: { "--colour": shape.colour } });
+  if (shape.kind === "contour") group.append(pathOf(shape, shape.frame, "guide"));
+  group.append(pathOf(shape, shape.d, "halo"), pathOf(shape, shape.d, "line"));
+  if (shape.tiny) {
+    const [x0, y0, x1, y1] = shape.box;
+    const dot = `M${(x0 + x1) / 2} ${(y0 + y1) / 2}h0`;
+    group.append(pathOf(shape, dot, "dot-halo"), pathOf(shape, dot, "dot"));
+  }
+  return group;
+}
+
+function drawLabel(shape) {
+  return node("span", { class: "ph-label", "data-key": keyOf(shape), style: { "--colour": shape.colour }, text: `${shape.name} ${shape.index}` });
+}
+
+// Labels have a size on the screen, not in the picture, so they are placed after layout: above the
+// object where there is room, else inside, and never past an edge.
+function placeLabels() {
+  const { width, height } = props.value || {};
+  const [w, h] = [frame.clientWidth, frame.clientHeight];
+  if (!width || !w) return;
+  const byKey = new Map((props.value.shapes || []).map((shape) => [keyOf(shape), shape]));
+  for (const label of labelsLayer.children) {
+    const shape = byKey.get(label.dataset.key);
+    if (!shape) continue;
+    const [left, top] = shape.kind === "point" ? [shape.x, shape.y] : shape.box;
+    const lift = shape.kind === "point" ? 10 : 3;
+    let x = (left / width) * w + (shape.kind === "point" ? 8 : 0);
+    let y = (top / height) * h - label.offsetHeight - lift;
+    if (y < 0) y = (top / height) * h + lift;
+    x = Math.max(0, Math.min(x, w - label.offsetWidth));
+    y = Math.max(0, Math.min(y, h - label.offsetHeight));
+    label.style.transform = `translate(${x}px, ${y}px)`;
+  }
+}
+
+function draw() {
+  const value = props.value || {};
+  const there = Boolean(value.src);
+  find(".ph-stage").dataset.state = there ? "picture" : "empty";
+  if (!there) return;
+  frame.style.setProperty("--ratio", value.width / value.height);
+  if (picture.getAttribute("src") !== value.src) picture.setAttribute("src", value.src);
+  picture.alt = value.note ? `${value.name}. ${value.note}` : value.name || "Your picture";
+  shapesLayer.setAttribute("viewBox", `0 0 ${value.width} ${value.height}`);
+  shapesLayer.replaceChildren(...value.shapes.map(drawShape));
+  labelsLayer.replaceChildren(...value.shapes.map(drawLabel));
+  note.textContent = value.note || "";
+  placeLabels();
+}
+
+function light(key) {
+  find(".ph-stage").classList.toggle("ph-lit", Boolean(key));
+  for (const one of element.querySelectorAll("[data-key]")) one.classList.toggle("ph-on", one.dataset.key === key);
+}
+
+function sendFile(file) {
+  if (!file) return;
+  upload(file)
+    .then(({ path }) => trigger("drop", { path, name: file.name || "pasted picture" }))
+    .catch((error) => trigger("drop", { path: "", name: String(error.message || error) }));
+}
+
+shapesLayer.addEventListener("pointerover", (event) => highlight(event.target.dataset.key || null));
+shapesLayer.addEventListener("pointerleave", () => highlight(null));
+onHighlight(light);
+
+const stage = find(".ph-stage");
+stage.addEventListener("dragover", (event) => event.preventDefault());
+stage.addEventListener("drop", (event) => {
+  event.preventDefault();
+  sendFile(event.dataTransfer.files[0]);
+});
+document.addEventListener("paste", (event) => sendFile([...event.clipboardData.files][0]));
+
+for (const [name, style] of [["labels", "ph-no-labels"], ["fill", "ph-no-fill"]]) {
+  const box = find(`.ph-tool-${name}`);
+  box.addEventListener("change", () => stage.classList.toggle(style, !box.checked));
+}
+find(".ph-remove").addEventListener("click", () => trigger("remove"));
+
+new ResizeObserver(placeLabels).observe(frame);
+watch("value", draw);
+draw();

@@ -1,0 +1,181 @@
+"""A stand-in engine with exact answers and delays, for tests of the page where those matter."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from photon import EngineStoppedError, Metrics, Result, StepRecord, UnknownWordError
+
+BOX = {"x_min": 0.25, "y_min": 0.25, "x_max": 0.75, "y_max": 0.5, "score": 0.9}
+SQUARE = [[0.25, 0.25], [0.75, 0.25], [0.75, 0.5], [0.25, 0.5]]
+ANSWERS: Mapping[str, dict[str, Any]] = {
+    "point": {"points": [{"x": 0.5, "y": 0.25, "score": 0.9}]},
+    "detect": {"objects": [BOX]},
+    "segment": {
+        "path": "M0 0L1 0L1 1L0 1Z",
+        "bbox": BOX,
+        "polygons": [SQUARE],
+        "objects": [{"bbox": BOX, "path": "M0 0L1 0L1 1L0 1Z", "polygons": [SQUARE], "score": 0.9}],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """A vocabulary of a few names."""
+
+    names: tuple[str, ...] = ("cat", "cup", "dog")
+
+
+@dataclass
+class Call:
+    """One request as the engine saw it, and how it ended: "running", "done" or "cancelled"."""
+
+    verb: str
+    object: str
+    shape: tuple[int, ...]
+    options: dict[str, Any]
+    state: str = "running"
+
+
+@dataclass
+class ScriptedEngine:
+    """Answers every known name with `answers[verb]`, after `delay_s`; unknown names are refused."""
+
+    answers: Mapping[str, dict[str, Any]] = field(default_factory=lambda: dict(ANSWERS))
+    delay_s: float = 0.0
+    device: str = "cpu"
+    known: Callable[[str], bool] = field(default=lambda name: name != "xyzzy")
+    vocabulary: Names | None = field(default_factory=Names)
+    failure: str | None = None
+    calls: list[Call] = field(default_factory=list)
+    closed: bool = False
+    _ids: Any = field(default_factory=lambda: itertools.count(1))
+    _steps: list[StepRecord] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def healthy(self) -> bool:
+        return self.failure is None
+
+    async def apoint(self, image: np.ndarray, object: str, **options: Any) -> Result:
+        return await self._answer("point", image, object, options)
+
+    async def adetect(self, image: np.ndarray, object: str, **options: Any) -> Result:
+        return await self._answer("detect", image, object, options)
+
+    async def asegment(self, image: np.ndarray, object: str, **options: Any) -> Result:
+        return await self._answer("segment", image, object, options)
+
+    def encode_image(self, image: np.ndarray) -> np.ndarray:
+        return image
+
+    def stats(self) -> dict[str, Any]:
+        running = sum(call.state == "running" for call in self.calls)
+        return {"model": "scripted", "device": self.device, "running": running, "waiting": 0}
+
+    def steps(self, since: int = 0) -> list[StepRecord]:
+        with self._lock:
+            return [step for step in self._steps if step.step >= since]
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "model": "scripted",
+            "device": self.device,
+            "dtype": "float32",
+            "threads": 2,
+            "skills": ["point", "detect", "segment"],
+            "modelled": False,
+        }
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def _answer(self, verb: str, image: np.ndarray, name: str, options: dict[str, Any]) -> Result:
+        if self.failure is not None:
+            raise EngineStoppedError(self.failure)
+        if not self.known(name):
+            raise UnknownWordError(name, ("cat", "cup"))
+        call = Call(verb, name, image.shape, options)
+        self.calls.append(call)
+        start = time.perf_counter()
+        try:
+            await asyncio.sleep(self.delay_s)
+        except asyncio.CancelledError:
+            call.state = "cancelled"
+            raise
+        call.state = "done"
+        return self._result(verb, options.get("pipelined", True), start)
+
+    def _result(self, verb: str, pipelined: bool, start: float) -> Result:
+        with self._lock:
+            request = next(self._ids)
+            made = step_records(len(self._steps), request, start, pipelined)
+            self._steps.extend(made)
+        total = (time.perf_counter() - start) * 1e3 + 20.0
+        metrics = Metrics(
+            request_id=request,
+            mode="pipelined" if pipelined else "blocking",
+            preprocess_ms=2.0,
+            queue_ms=1.0,
+            prefill_ms=8.0,
+            time_to_first_token_ms=11.0,
+            decode_ms=total - 12.0,
+            total_ms=total,
+            tokens=9,
+            steps=len(made),
+            zombie_steps=1 if pipelined else 0,
+            device_busy=0.92 if pipelined else 0.71,
+            requests=(request,),
+        )
+        result = Result(self.answers[verb])
+        result.metrics = metrics
+        return result
+
+
+def step_records(first: int, request: int, start_s: float, pipelined: bool, count: int = 9) -> list[StepRecord]:
+    """A prefill and then decode steps of 1.2 ms; blocking leaves a bubble of 0.5 ms after each."""
+    records, t = [], start_s
+    for index in range(count):
+        forward = 0.008 if index == 0 else 0.0012
+        launch = t - (0.0003 if pipelined and index else 0.0)
+        begin = t if pipelined and index else t + 0.0003
+        sampled = begin + forward
+        copied = sampled + 0.0002
+        records.append(
+            StepRecord(
+                step=first + index,
+                kind="prefill" if index == 0 else "decode",
+                slot=index % 2,
+                mode="pipelined" if pipelined else "blocking",
+                requests=(request,),
+                zombies=int(pipelined and index == count - 1),
+                crops=1 if index == 0 else 0,
+                tokens=1,
+                launch_start_s=launch,
+                launch_end_s=launch + 0.0003,
+                forward_start_s=begin,
+                forward_end_s=sampled,
+                sampling_start_s=sampled,
+                sampling_end_s=copied,
+                copy_start_s=copied,
+                copy_end_s=copied + 0.0001,
+                commit_start_s=copied + 0.0001,
+                commit_end_s=copied + 0.0002,
+                finalize_start_s=copied,
+                finalize_end_s=copied + 0.00005,
+            )
+        )
+        t = copied if pipelined else copied + 0.0003
+    return records
+
+
+__all__ = ["ANSWERS", "Names", "ScriptedEngine", "step_records"]
