@@ -13,6 +13,7 @@ import torch
 from photon.config import EngineConfig
 from photon.devices import Device, make_device
 from photon.loop import EngineLoop
+from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
 from photon.models.moondream.model import Moondream
@@ -76,9 +77,12 @@ def build_core(
     runner = Runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
     preparation = Preparation(preprocess, pool, device.now, notify)
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
-    admission = Admission(limits, rows, pages, prefixes, preparation)
+    adapters = AdapterSlots(config.max_adapters)
+    admission = Admission(limits, rows, pages, prefixes, adapters, preparation)
     trace = Trace(config.trace_steps)
-    scheduler = Scheduler(runner, admission, preparation, rows, pages, prefixes, trace, device.now, shape.eos_id)
+    scheduler = Scheduler(
+        runner, admission, preparation, rows, pages, prefixes, adapters, trace, device.now, shape.eos_id
+    )
     return Core(scheduler, admission, trace, rows, pages, prefixes)
 
 
@@ -89,6 +93,7 @@ class Built:
     loaded: LoadedModel
     device: Device
     dtype: torch.dtype
+    max_adapter_rank: int
     core: Core
     loop: EngineLoop
     pool: ThreadPoolExecutor
@@ -119,7 +124,7 @@ def _default_dtype(device: Device) -> torch.dtype:
 def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
     model = loaded.model.eval()
     total = config.kv_pages or default_kv_pages(model, config, dtype)
-    executor = ModelExecutor(model, total, config.page_size, device.torch_device, dtype, config.parity)
+    executor = ModelExecutor(model, config, total)
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
     def notify() -> None:
@@ -128,7 +133,7 @@ def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: tor
     core = build_core(ModelShape.of(model), config, total, device, executor, model.vision.preprocess, pool, notify)
     loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
     loop.start()
-    return Built(loaded, device, dtype, core, loop, pool)
+    return Built(loaded, device, dtype, config.max_adapter_rank, core, loop, pool)
 
 
 def default_kv_pages(model: Moondream, config: EngineConfig, dtype: torch.dtype) -> int:

@@ -20,8 +20,8 @@ class EngineConfig:
 
     device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU; threads None lets
     torch choose; kv_pages None sizes the cache by max_batch and the model's context within kv_memory_mb.
-    queue is how many requests may wait. parity follows the recorded habits of the public reference in sampling
-    (design: model 7.1, 10).
+    max_adapters is how many LoRA adapters may be in use at once; queue is how many requests may wait. parity follows
+    the recorded habits of the public reference in sampling (design: model 7.1, 10).
     """
 
     device: str = "auto"
@@ -34,6 +34,8 @@ class EngineConfig:
     queue: int = 256
     max_prefill_tokens: int = 1024
     max_prefill_images: int = 4
+    max_adapters: int = 4
+    max_adapter_rank: int = 32
     trace_steps: int = 8192
     preprocess_threads: int = 1
     parity: bool = False
@@ -54,6 +56,7 @@ class Settings:
     sampling: SamplingParams
     max_tokens: int | None
     max_objects: int | None
+    adapter: str | None = None
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any] | None) -> Settings:
@@ -68,11 +71,12 @@ class Settings:
             sampling,
             max_tokens=_whole(given.pop("max_tokens", None), "max_tokens", 1, 2**31),
             max_objects=_whole(given.pop("max_objects", None), "max_objects", 1, MAX_OBJECTS),
+            adapter=given.pop("variant", None),
         )
         if given:
             raise InvalidRequestError(
                 f"The setting {next(iter(given))!r} is not known; allowed are temperature, top_p, max_tokens, "
-                "max_objects and seed."
+                "max_objects, seed and variant."
             )
         return parsed
 

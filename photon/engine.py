@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from photon.build import Built, build
 from photon.config import EngineConfig, Settings
 from photon.errors import InvalidRequestError
 from photon.job import Job, Result
+from photon.models.moondream.lora import Adapter, read_adapter
 from photon.models.vocabulary import Vocabulary
 from photon.request import ImageRef, Rgb
 from photon.skills import PLANS, Ask, SkillContext
@@ -34,6 +36,7 @@ class Photon:
     def __init__(self, built: Built) -> None:
         self._built = built
         self._loop = built.loop
+        self._adapters: dict[str, Adapter] = {}
         self._context = SkillContext(
             built.loaded.name, built.loaded.model.config, built.loaded.tokenizer, built.loaded.vocabulary
         )
@@ -93,14 +96,31 @@ class Photon:
         pipelined: bool = True,
     ) -> Job:
         self._context.require(skill)
+        checked = Settings.parse(settings)
         ask = Ask(
             image=self.encode_image(image),
             name=self._context.name(object),
             refs=reference_tokens(spatial_refs, self._context.config.tokenizer),
-            settings=Settings.parse(settings),
+            settings=checked,
             mode="pipelined" if pipelined else "blocking",
+            adapter=self._adapter(checked.adapter),
         )
         return self._loop.submit(PLANS[skill](self._context, ask))
+
+    def add_adapter(self, name: str, path: str | Path) -> None:
+        """Make a LoRA adapter available as `settings={"variant": name}`. Raises `ModelLoadError` if it does not fit.
+
+        Its weights stay in host memory and are brought to the device when a request needs them.
+        """
+        self._adapters[name] = read_adapter(name, Path(path), self._context.config.text, self._built.max_adapter_rank)
+
+    def _adapter(self, name: str | None) -> Adapter | None:
+        if name is None:
+            return None
+        if name not in self._adapters:
+            known = ", ".join(sorted(self._adapters)) or "none has been added"
+            raise InvalidRequestError(f"There is no adapter {name!r}; known adapters: {known}.")
+        return self._adapters[name]
 
     def _wait(self, job: Job) -> Result:
         try:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from photon.models.moondream.lora import Adapter
     from photon.skills.base import SkillState
 
 Mode = Literal["pipelined", "blocking"]
@@ -75,4 +76,4 @@ class Request:
     start: Callable[[], SkillState]
     sampling: SamplingParams = GREEDY
     mode: Mode = "pipelined"
-    adapter: str | None = None
+    adapter: Adapter | None = None

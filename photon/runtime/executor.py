@@ -8,29 +8,36 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from photon.config import EngineConfig
+from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
+from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
 
 
 class Executor(Protocol):
     """What the runner asks for. All tensors are on the device; every call runs on the compute stream.
 
-    `pages` are page tables int64 [B, n]. Prompts are padded: ids, positions and valid [B, T], values [B, T, 3].
+    `pages` are page tables int64 [B, n]; `adapters` int64 [B] are adapter slots, None if no row has one. Prompts
+    are padded: ids, positions and valid [B, T], values [B, T, 3].
     """
 
-    def prefix(self, crops: SequenceOf[Any], pages: Tensor) -> None:
+    def load_adapter(self, slot: int, adapter: Adapter) -> None:
+        """Put an adapter into a slot that no launched work uses any more."""
+
+    def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
         """Encode images and write their prefixes (BOS + image tokens) to their pages."""
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None: ...
 
     def prompt(
-        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor
+        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Write prompts to their pages; returns hidden [B, F] and logits [B, V] of each last valid position."""
 
     def decode(
-        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor
+        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """One token a row: ids and positions [B], values [B, 3]; returns hidden [B, F] and logits [B, V]."""
 
@@ -43,42 +50,41 @@ class Executor(Protocol):
 class ModelExecutor:
     """Runs a `Moondream` model."""
 
-    def __init__(
-        self,
-        model: Moondream,
-        pages: int,
-        page_size: int,
-        device: torch.device,
-        dtype: torch.dtype,
-        parity: bool = False,
-    ) -> None:
-        text = model.config.text
+    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int) -> None:
+        text, device, dtype = model.config.text, model.device, model.dtype
         self._model = model
-        self._dtype = dtype
-        self.cache = PagedCache(text.n_layers, pages, page_size, text.n_kv_heads, text.head_dim, device, dtype)
-        self.sample = Sampler(model, continue_over_vocabulary=parity)
+        self.cache = PagedCache(
+            text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
+        )
+        self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
+        self.sample = Sampler(model, continue_over_vocabulary=config.parity)
 
-    def prefix(self, crops: SequenceOf[Any], pages: Tensor) -> None:
+    def load_adapter(self, slot: int, adapter: Adapter) -> None:
+        self._adapters.load(slot, adapter)
+
+    def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
         x = self._model.prefix(self._model.vision(list(crops)))
         attend = PrefixAttention(self.cache, pages, x.shape[1])
-        self._model.text(x, torch.arange(x.shape[1], device=x.device), attend)
+        self._model.text(x, torch.arange(x.shape[1], device=x.device), attend, self._adapters.batch(adapters))
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         self.cache.copy_pages(source, target)
 
     def prompt(
-        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor
+        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         x = self._model.embed(ids, values[..., 0], values[..., 1:])
-        hidden = self._model.text(x, positions, PagedAttention(self.cache, pages, positions, valid))
+        attend = PagedAttention(self.cache, pages, positions, valid)
+        hidden = self._model.text(x, positions, attend, self._adapters.batch(adapters))
         last = valid.sum(dim=1) - 1
         hidden = hidden[torch.arange(len(last), device=last.device), last]
         return hidden, self._model.logits(hidden)
 
     def decode(
-        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor
+        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         x = self._model.embed(ids, values[:, 0], values[:, 1:])
         at = positions.unsqueeze(1)
-        hidden = self._model.text(x.unsqueeze(1), at, PagedAttention(self.cache, pages, at)).squeeze(1)
+        attend = PagedAttention(self.cache, pages, at)
+        hidden = self._model.text(x.unsqueeze(1), at, attend, self._adapters.batch(adapters)).squeeze(1)
         return hidden, self._model.logits(hidden)

@@ -75,6 +75,7 @@ class Runner:
                 position += self._prefix_length(sequence)
             rows[i, :_ROW_FIELDS] = (sequence.row, position, 1, sequence.adapter_slot)
             last = max(last, position)
+        adapted = any(s.adapter_slot for s in sequences)
         pages = last // self._page_size + 1
         rows[:count, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:count, 0], :pages]
 
@@ -86,7 +87,7 @@ class Runner:
                 self._pending_values[row],
                 staged[:, 1],
                 staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
-                staged[:, 3],
+                staged[:, 3] if adapted else None,
             )
 
         return work
@@ -106,6 +107,7 @@ class Runner:
             values[at : at + longest] = 0.0
             values[at : at + len(prompt)] = [t[1:4] for t in prompt]
             last = max(last, start + longest - 1)
+        adapted = any(s.adapter_slot for s in sequences)
         pages = min(last // self._page_size + 1, self._sizes.max_pages)
         rows[:count, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:count, 0], :pages]
         step.tokens = sum(len(s.request.prompt) for s in sequences)
@@ -124,20 +126,25 @@ class Runner:
                 positions,
                 valid,
                 staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
-                staged[:, 3],
+                staged[:, 3] if adapted else None,
             )
 
         return work
 
     def _prefix_work(self, step: Step) -> Callable[[], None]:
-        """Compute the prefixes that this step leads, then copy every row's partial tail page into its own page."""
+        """Load the step's new adapters, compute the prefixes that it leads, copy partial tail pages to their rows."""
+        loads = [(s.adapter_slot, s.request.adapter) for s in step.sequences if s.loads_adapter and s.request.adapter]
         leads = [s.prefix.pages for s in step.leaders if s.prefix]
+        slots = [s.adapter_slot for s in step.leaders]
         tails = [(s.prefix.tail, s.pages[0]) for s in step.sequences if s.prefix and s.prefix.tail is not None]
         crops, where = step.crops, self._device.torch_device
 
         def work() -> None:
+            for slot, adapter in loads:
+                self._executor.load_adapter(slot, adapter)
             if leads:
-                self._executor.prefix(crops, torch.tensor(leads, device=where))
+                adapters = torch.tensor(slots, device=where) if any(slots) else None
+                self._executor.prefix(crops, torch.tensor(leads, device=where), adapters)
             if tails:
                 source, target = torch.tensor(tails, device=where).unbind(1)
                 self._executor.copy_pages(source, target)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from photon.errors import InvalidRequestError
+from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
 from photon.request import Mode, Request
@@ -33,12 +34,19 @@ class Limits:
 
 class Admission:
     def __init__(
-        self, limits: Limits, rows: Pool, pages: Pool, prefixes: PrefixCache, preparation: Preparation
+        self,
+        limits: Limits,
+        rows: Pool,
+        pages: Pool,
+        prefixes: PrefixCache,
+        adapters: AdapterSlots,
+        preparation: Preparation,
     ) -> None:
         self._limits = limits
         self._rows = rows
         self._pages = pages
         self._prefixes = prefixes
+        self._adapters = adapters
         self._preparation = preparation
         self.waiting: list[Sequence] = []
         self.closed_for: Mode | None = None
@@ -114,10 +122,13 @@ class Admission:
     def prefix_key(sequence: Sequence) -> Hashable:
         """Adapter content and image content; the model is the engine's own (design: engine 2)."""
         image = sequence.request.image
-        return (sequence.request.adapter, image.key) if image else None
+        adapter = sequence.request.adapter
+        return (adapter and adapter.key, image.key) if image else None
 
     def _is_ready(self, sequence: Sequence) -> bool:
-        image = sequence.request.image
+        image, adapter = sequence.request.image, sequence.request.adapter
+        if adapter and self._adapters.is_pending(adapter.key):
+            return False
         if image is None:
             return True
         prefix = self._prefixes.find(self.prefix_key(sequence))
@@ -133,11 +144,15 @@ class Admission:
         if found:
             self._prefixes.pin(found)  # making room must not evict what the request is about to use
         own = self._own_pages(sequence.request)
+        adapter = sequence.request.adapter
         leads = key is not None and found is None
-        if self._rows.free == 0 or not self._prefixes.make_room(own + (self._prefixes.size if leads else 0)):
+        seated = self._rows.free > 0 and (adapter is None or self._adapters.has_room(adapter.key))
+        if not seated or not self._prefixes.make_room(own + (self._prefixes.size if leads else 0)):
             if found:
                 self._prefixes.unpin(found)
             return False
+        if adapter:
+            sequence.adapter_slot, sequence.loads_adapter = self._adapters.take(adapter.key)
         sequence.leads = leads
         sequence.prefix = self._prefixes.lead(key) if leads else found
         sequence.pages = self._pages.take(own)

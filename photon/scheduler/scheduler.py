@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from photon.errors import PhotonError, RequestCancelledError
+from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool
 from photon.memory.prefix_cache import PrefixCache
 from photon.request import Choice, Mode, Token
@@ -30,6 +31,7 @@ class Scheduler:
         rows: Pool,
         pages: Pool,
         prefixes: PrefixCache,
+        adapters: AdapterSlots,
         trace: Trace,
         clock: Callable[[], float],
         eos_id: int,
@@ -37,7 +39,7 @@ class Scheduler:
         self._runner = runner
         self._admission = admission
         self._preparation = preparation
-        self._rows, self._pages, self._prefixes = rows, pages, prefixes
+        self._rows, self._pages, self._prefixes, self._adapters = rows, pages, prefixes, adapters
         self._trace = trace
         self._clock = clock
         self._zombie = Choice((eos_id,))
@@ -145,7 +147,7 @@ class Scheduler:
         except Exception as error:
             step.error = step.error or error
         arrived = self._clock()
-        self._settle_prefixes(step)
+        self._settle_shared(step)
         for i, sequence in enumerate(step.sequences):
             if sequence.finalized:
                 continue
@@ -192,7 +194,7 @@ class Scheduler:
         sequence.listener.ended(sequence, result, error)
 
     def _release_if_unheld(self, sequence: Sequence) -> None:
-        """Row, pages and prefix go back once no launched step may write to them any more."""
+        """Row, pages, prefix and adapter go back once no launched step may use them any more."""
         if not sequence.finalized or sequence.inflight_refs or sequence.phase is not Phase.RUNNING:
             return
         sequence.phase = Phase.ENDED
@@ -201,9 +203,15 @@ class Scheduler:
         self._pages.give(sequence.pages)
         if sequence.prefix:
             self._prefixes.unpin(sequence.prefix)
+        if sequence.adapter_slot:
+            self._adapters.give(sequence.adapter_slot)
 
-    def _settle_prefixes(self, step: Step) -> None:
-        """A cancelled leader's prefix still commits: only the step's own error fails it."""
+    def _settle_shared(self, step: Step) -> None:
+        """Others may now use what a prefill brought. Only the step's own error fails it, not a cancelled leader."""
+        for sequence in step.sequences:
+            if step.kind == "prefill" and sequence.loads_adapter:
+                settle = self._adapters.loaded if step.error is None else self._adapters.failed
+                settle(sequence.adapter_slot)
         for sequence in step.leaders:
             assert sequence.prefix is not None
             assert sequence.request.image is not None
@@ -246,6 +254,7 @@ class Scheduler:
     def check_integrity(self) -> None:
         """Every row and page has one owner, free + cached = total at idle. Raises `OwnershipError` otherwise."""
         self._rows.check([[s.row] for s in self.running])
+        self._adapters.check(s.adapter_slot for s in self.running)
         orphans = {id(s.prefix): s.prefix for s in self.running if s.prefix}
         prefixes = {id(p): p for p in self._prefixes} | orphans
         self._pages.check([*(s.pages for s in self.running), *(p.pages for p in prefixes.values() if p)])

@@ -56,6 +56,7 @@ class Sequence:
     row: int = -1
     pages: list[int] = field(default_factory=list)
     adapter_slot: int = 0
+    loads_adapter: bool = False
     prefix: Prefix | None = None
     leads: bool = False
     launched: int = 0

@@ -10,6 +10,7 @@ from typing import Any
 from photon.config import Settings
 from photon.errors import InvalidRequestError, UnsupportedSkillError
 from photon.models.moondream.config import MoondreamConfig
+from photon.models.moondream.lora import Adapter
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.vocabulary import Vocabulary
 from photon.request import Choice, ImageRef, Mode, Request, Token
@@ -79,3 +80,4 @@ class Ask:
     refs: tuple[Token, ...]
     settings: Settings
     mode: Mode
+    adapter: Adapter | None = None

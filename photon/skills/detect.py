@@ -58,6 +58,7 @@ def detect_request(context: SkillContext, ask: Ask) -> Request:
         start=lambda: DetectState(ids),
         sampling=ask.settings.sampling,
         mode=ask.mode,
+        adapter=ask.adapter,
     )
 
 

@@ -52,6 +52,7 @@ def point_plan(context: SkillContext, ask: Ask) -> Plan:
         start=lambda: PointState(ids),
         sampling=ask.settings.sampling,
         mode=ask.mode,
+        adapter=ask.adapter,
     )
     (result,) = yield [request]
     return result

@@ -66,6 +66,7 @@ def _contour_request(context: SkillContext, ask: Ask, found: dict[str, float]) -
         start=lambda: ContourState(ids),
         sampling=ask.settings.sampling,
         mode=ask.mode,
+        adapter=ask.adapter,
     )
 
 

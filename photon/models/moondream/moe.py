@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import MoeConfig
 
 
@@ -24,14 +25,15 @@ class ExpertWeight(nn.Module):
 class MoeMlp(nn.Module):
     """Each token goes through its best experts; softmax over their scores weighs them."""
 
-    def __init__(self, dim: int, config: MoeConfig) -> None:
+    def __init__(self, dim: int, config: MoeConfig, layer: int = -1) -> None:
         super().__init__()
         self.config = config
+        self.layer = layer
         self.router = nn.Linear(dim, config.num_experts)
         self.fc1 = ExpertWeight(config.num_experts, 2 * config.expert_inner_dim, dim)
         self.fc2 = ExpertWeight(config.num_experts, dim, config.expert_inner_dim)
 
-    def forward(self, y: Tensor, adapters: object = None) -> Tensor:
+    def forward(self, y: Tensor, adapters: Adapters | None = None) -> Tensor:
         """y [..., F] -> [..., F]. Nothing here reads a value back to the host."""
         tokens = y.reshape(-1, y.shape[-1])
         chosen = self.config.experts_per_token
@@ -42,9 +44,17 @@ class MoeMlp(nn.Module):
         order = experts.flatten().argsort(stable=True)
         ids = torch.arange(self.config.num_experts, device=y.device)
         ends = (experts.reshape(-1, 1) == ids).sum(0).cumsum(0).to(torch.int32)
-        inner = self.fc1(tokens[order // chosen], ends)
+        x = tokens[order // chosen]
+        inner = self.fc1(x, ends)
+        rows = order // (chosen * (len(tokens) // len(y)))  # which batch row each product belongs to
+        if adapters is not None:
+            inner = plus(inner, adapters.expert_delta(self.layer, "fc1", x, experts.flatten()[order], rows))
         a, g = inner.chunk(2, dim=-1)
-        rows = self.fc2(F.gelu(a) * (g + 1), ends) * weights.flatten()[order].unsqueeze(-1)
+        gated = F.gelu(a) * (g + 1)
+        out = self.fc2(gated, ends)
+        if adapters is not None:
+            out = plus(out, adapters.expert_delta(self.layer, "fc2", gated, experts.flatten()[order], rows))
+        out = out * weights.flatten()[order].unsqueeze(-1)
 
-        back = torch.empty_like(rows).index_copy(0, order, rows)
+        back = torch.empty_like(out).index_copy(0, order, out)
         return back.view(-1, chosen, y.shape[-1]).sum(1).view(y.shape)

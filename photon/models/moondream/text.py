@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import TextConfig
 from photon.models.moondream.moe import MoeMlp
 
@@ -22,18 +23,6 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 Keys arrive rotated and values scaled, as they are to be cached; scores are scaled by d ** -0.5.
 """
-
-
-class Adapters(Protocol):
-    """Low-rank additions to the dense projections of one batch (design: model 8).
-
-    An object may set `exact_proj = True` to receive the attention output at site "proj"; without it that site
-    receives the block's normed input, which is what the published adapters were made for.
-    Mixture-of-experts layers ask only for "qkv" and "proj".
-    """
-
-    def delta(self, layer: int, site: str, x: Tensor) -> Tensor | None:
-        """What to add to the output of `site` ("qkv", "proj", "fc1", "fc2") for input x, or None."""
 
 
 class TauGain(nn.Module):
@@ -79,7 +68,7 @@ class Attention(nn.Module):
     def forward(self, y: Tensor, where: Positions, attend: Attend, adapters: Adapters | None) -> Tensor:
         fused = self.qkv(y)
         if adapters is not None:
-            fused = _plus(fused, adapters.delta(self.layer, "qkv", y))
+            fused = plus(fused, adapters.delta(self.layer, "qkv", y))
         heads = fused.unflatten(-1, (-1, self.head_dim))
         qk, v = heads.split([self.n_heads + self.n_kv_heads, self.n_kv_heads], dim=-2)
         if self.tau is not None:
@@ -91,7 +80,7 @@ class Attention(nn.Module):
         out: Tensor = self.proj(mixed)
         if adapters is not None:
             seen = mixed if getattr(adapters, "exact_proj", False) else y
-            out = _plus(out, adapters.delta(self.layer, "proj", seen))
+            out = plus(out, adapters.delta(self.layer, "proj", seen))
         return out
 
 
@@ -107,11 +96,11 @@ class DenseMlp(nn.Module):
     def forward(self, y: Tensor, adapters: Adapters | None = None) -> Tensor:
         inner: Tensor = self.fc1(y)
         if adapters is not None:
-            inner = _plus(inner, adapters.delta(self.layer, "fc1", y))
+            inner = plus(inner, adapters.delta(self.layer, "fc1", y))
         inner = F.gelu(inner, approximate="tanh")
         out: Tensor = self.fc2(inner)
         if adapters is not None:
-            out = _plus(out, adapters.delta(self.layer, "fc2", inner))
+            out = plus(out, adapters.delta(self.layer, "fc2", inner))
         return out
 
 
@@ -124,7 +113,7 @@ class Block(nn.Module):
         self.attn = Attention(config, layer)
         self.mlp: nn.Module
         if config.moe is not None and config.is_moe(layer):
-            self.mlp = MoeMlp(config.dim, config.moe)
+            self.mlp = MoeMlp(config.dim, config.moe, layer)
         else:
             self.mlp = DenseMlp(config.dim, config.ff_dim, layer)
 
@@ -195,7 +184,3 @@ class TextDecoder(nn.Module):
         super()._apply(fn, recurse)
         self._make_tables(self.wte.device)
         return self
-
-
-def _plus(x: Tensor, delta: Tensor | None) -> Tensor:
-    return x if delta is None else x + delta
