@@ -68,13 +68,14 @@ def build_core(
     preprocess: Callable[[Any], Any],
     pool: ThreadPool,
     notify: Callable[[], None],
+    runner_type: type[Runner] = Runner,
 ) -> Core:
     """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture."""
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
     max_tokens = max(config.max_prefill_tokens, shape.max_context)
     sizes = SlotSizes(config.max_batch, max_tokens, pages_for(shape.max_context, config.page_size))
-    runner = Runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
+    runner = runner_type(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
     preparation = Preparation(preprocess, pool, device.now, notify)
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
     adapters = AdapterSlots(config.max_adapters)
@@ -124,7 +125,7 @@ def _default_dtype(device: Device) -> torch.dtype:
 def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
     model = loaded.model.eval()
     total = config.kv_pages or default_kv_pages(model, config, dtype)
-    executor = ModelExecutor(model, config, total)
+    executor = device.timed(ModelExecutor(model, config, total))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
     def notify() -> None:

@@ -22,4 +22,10 @@ def make_device(name: str) -> Device:
         from photon.devices.cuda import CudaDevice
 
         return CudaDevice()
-    raise InvalidRequestError(f"The device {name!r} is not known; allowed are auto, cuda and cpu.")
+    if name.startswith("paced:"):
+        from photon.devices.paced import PacedDevice
+
+        return PacedDevice(name.removeprefix("paced:"))
+    raise InvalidRequestError(
+        f"The device {name!r} is not known; allowed are auto, cuda, cpu and paced:ACCELERATOR (modelled)."
+    )

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
+
+if TYPE_CHECKING:
+    from photon.runtime.executor import Executor
 
 
 class Event(ABC):
@@ -68,6 +72,10 @@ class Device(ABC):
     def capture(self, key: tuple[int, ...], work: Callable[[], None]) -> Callable[[], None]:
         """Make `work` cheap to repeat. `key` is (slot, bucket, width): a captured step serves only its own."""
         return work
+
+    def timed(self, executor: Executor) -> Executor:
+        """The executor to run on this device: a modelled one adds the times that its work takes."""
+        return executor
 
     @abstractmethod
     def close(self) -> None:
