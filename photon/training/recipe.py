@@ -19,6 +19,7 @@ from photon.models.moondream.config import (
     VisionConfig,
 )
 from photon.models.moondream.model import Moondream
+from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 
 SPECIAL = (
@@ -64,7 +65,7 @@ def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
         text=TextConfig(dim, 1024, 5, FIRST_NAME + names, 1024, 4),
         vision=vision,
         region=RegionConfig(dim, 128, 256, 128, 512, 512),
-        tokenizer=TokenizerConfig(templates=templates()),
+        tokenizer=TokenizerConfig(templates=templates(), segment_vertices=VERTICES),
     )
 
 
