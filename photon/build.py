@@ -68,14 +68,14 @@ def build_core(
     preprocess: Callable[[Any], Any],
     pool: ThreadPool,
     notify: Callable[[], None],
-    runner_type: type[Runner] = Runner,
+    make_runner: Callable[..., Runner] = Runner,
 ) -> Core:
     """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture."""
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
     max_tokens = max(config.max_prefill_tokens, shape.max_context)
     sizes = SlotSizes(config.max_batch, max_tokens, pages_for(shape.max_context, config.page_size))
-    runner = runner_type(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
+    runner = make_runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
     preparation = Preparation(preprocess, pool, device.now, notify)
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
     adapters = AdapterSlots(config.max_adapters)

@@ -23,6 +23,9 @@ from photon.scheduler.sequence import Sequence, Step
 
 _ROW_FIELDS = 4
 
+Outputs = tuple[torch.Tensor, torch.Tensor]
+"""Hidden states [B, F] and logits [B, V] of a step."""
+
 
 class Runner:
     def __init__(
@@ -41,9 +44,13 @@ class Runner:
         self._coord_id, self._size_id = coord_id, size_id
         self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]
         where = device.torch_device
-        self._pending_ids = torch.zeros(sizes.max_batch, dtype=torch.int64, device=where)
-        self._pending_values = torch.zeros(sizes.max_batch, 3, device=where)
-        self._page_tables = np.zeros((sizes.max_batch, sizes.max_pages), dtype=np.int64)
+        rows = sizes.max_batch + 1  # the last one is scratch: padding reads and writes there
+        self._pending_ids = torch.zeros(rows, dtype=torch.int64, device=where)
+        self._pending_values = torch.zeros(rows, 3, device=where)
+        self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
+        self._batch_buckets = device.buckets(sizes.max_batch)
+        self._page_buckets = device.buckets(sizes.max_pages)
+        self._forwards: dict[tuple[int, ...], Callable[[], Outputs]] = {}
 
     def seat(self, sequence: Sequence) -> None:
         """Note an admitted sequence's page table: shared prefix pages first, then its own."""
@@ -68,7 +75,7 @@ class Runner:
     def _stage_decode(self, slot: Slot, step: Step) -> Callable[[], None]:
         sequences, count = step.sequences, len(step.sequences)
         rows = slot.rows.array
-        last = 0
+        batch, last = _padded(count, self._batch_buckets), 0
         for i, sequence in enumerate(sequences):
             position = len(sequence.request.prompt) + sequence.launched - 1
             if sequence.prefix:
@@ -76,21 +83,43 @@ class Runner:
             rows[i, :_ROW_FIELDS] = (sequence.row, position, 1, sequence.adapter_slot)
             last = max(last, position)
         adapted = any(s.adapter_slot for s in sequences)
-        pages = last // self._page_size + 1
-        rows[:count, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:count, 0], :pages]
+        pages = _padded(last // self._page_size + 1, self._page_buckets)
+        rows[count:batch, :_ROW_FIELDS] = (self._sizes.max_batch, 0, 1, 0)
+        rows[:batch, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:batch, 0], :pages]
+        forward = self._captured(slot, batch, pages, adapted)
 
         def work() -> None:
-            staged = slot.rows.upload(count)
-            row = staged[:, 0]
-            slot.hidden, slot.logits = self._executor.decode(
-                self._pending_ids[row],
-                self._pending_values[row],
-                staged[:, 1],
-                staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
-                staged[:, 3] if adapted else None,
-            )
+            slot.rows.upload(batch)
+            slot.hidden, slot.logits = forward()
 
         return work
+
+    def _captured(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Callable[[], Outputs]:
+        """The decode forward of one slot and shape; a device that can makes it cheap to repeat."""
+        key = (slot.index, batch, pages, int(adapted))
+        found = self._forwards.get(key)
+        if found is None:
+            found = self._device.capture(key, lambda: self._decode(slot, batch, pages, adapted))
+            self._forwards[key] = found
+        return found
+
+    def _decode(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Outputs:
+        staged = slot.rows.device[:batch]
+        row = staged[:, 0]
+        return self._executor.decode(
+            self._pending_ids[row],
+            self._pending_values[row],
+            staged[:, 1],
+            staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
+            staged[:, 3] if adapted else None,
+        )
+
+    def warm_up(self) -> None:
+        """Capture every decode shape of a device that captures, so that nothing is allocated later."""
+        for batch in self._batch_buckets:
+            for pages in self._page_buckets:
+                for slot in self.slots:
+                    self._captured(slot, batch, pages, adapted=False)
 
     def _stage_prefill(self, slot: Slot, step: Step) -> Callable[[], None]:
         sequences, count = step.sequences, len(step.sequences)
@@ -182,8 +211,8 @@ class Runner:
             assert slot.hidden is not None
             assert slot.logits is not None
             ids, values = self._executor.sample(
-                slot.hidden,
-                slot.logits,
+                slot.hidden[:count],
+                slot.logits[:count],
                 slot.choice_ids.upload(count),
                 slot.choice_params.upload(count),
                 needs,
@@ -251,6 +280,10 @@ class Runner:
         count = len(step.sequences)
         values = slot.host_values[:count].tolist()
         return [Token(i, *v) for i, v in zip(slot.host_ids[:count].tolist(), values, strict=True)]
+
+
+def _padded(count: int, buckets: tuple[int, ...]) -> int:
+    return next((b for b in buckets if b >= count), count)
 
 
 def _nothing() -> None:

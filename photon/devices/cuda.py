@@ -1,0 +1,101 @@
+"""A CUDA device: two streams, timing events, page-locked buffers, decode steps captured as CUDA graphs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from photon.devices.base import Device, Event, Stream
+from photon.errors import DeviceError
+
+T = TypeVar("T")
+
+
+class CudaEvent(Event):
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self.inner = torch.cuda.Event(enable_timing=True)
+
+    def synchronize(self) -> None:
+        try:
+            self.inner.synchronize()
+        except RuntimeError as error:  # asynchronous errors surface here and stay
+            raise DeviceError(f"The CUDA device failed: {error}") from error
+
+    @property
+    def time_s(self) -> float:
+        return self._device.started_s + self._device.started.elapsed_time(self.inner) / 1e3
+
+
+class CudaStream(Stream):
+    def __init__(self, device: torch.device) -> None:
+        self.inner = torch.cuda.Stream(device)
+
+    def run(self, work: Callable[[], None]) -> None:
+        with torch.cuda.stream(self.inner), torch.inference_mode():
+            work()
+
+    def record(self, event: Event) -> None:
+        assert isinstance(event, CudaEvent)
+        event.inner.record(self.inner)
+
+    def wait(self, event: Event) -> None:
+        assert isinstance(event, CudaEvent)
+        self.inner.wait_event(event.inner)
+
+
+class CudaDevice(Device):
+    """Raises `DeviceError` where there is no CUDA device."""
+
+    def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            raise DeviceError("There is no CUDA device on this machine; allowed are auto and cpu.")
+        self.torch_device = torch.device("cuda", torch.cuda.current_device())
+        self.name = torch.cuda.get_device_name(self.torch_device)
+        self.compute: CudaStream = CudaStream(self.torch_device)
+        self.copy: CudaStream = CudaStream(self.torch_device)
+        self._graphs = torch.cuda.graph_pool_handle()
+        # Device times are told on the host's clock: one event whose host time is known.
+        self.started = torch.cuda.Event(enable_timing=True)
+        self.started.record(self.compute.inner)
+        self.started.synchronize()
+        self.started_s = time.perf_counter()
+
+    def event(self) -> CudaEvent:
+        return CudaEvent(self)
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.zeros(*shape, dtype=dtype, pin_memory=True)
+
+    def buckets(self, limit: int) -> tuple[int, ...]:
+        """Powers of two, and the limit itself."""
+        powers = [2**k for k in range(limit.bit_length()) if 2**k < limit]
+        return (*powers, limit)
+
+    def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
+        """A CUDA graph of `work`, run once before so that lazy set-up is not captured."""
+        stream = self.compute.inner
+        with torch.cuda.stream(stream), torch.inference_mode():
+            work()
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with (
+            torch.inference_mode(),
+            torch.cuda.graph(graph, pool=self._graphs, stream=stream, capture_error_mode="thread_local"),
+        ):
+            outputs = work()
+
+        def replay() -> T:
+            graph.replay()
+            return outputs
+
+        return replay
+
+    def close(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
