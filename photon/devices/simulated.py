@@ -1,0 +1,307 @@
+"""A deterministic, single-threaded device for tests: its streams are queues, and a `Lag` decides how far they trail.
+
+Work runs when the lag lets it, or when the host waits for an event, and then no more than that event needs: the other
+stream stays behind. So whatever the host must not touch yet is touched in vain, and the test sees it. Time is virtual:
+work takes what it spends (`spend`), the host what the test gives it (`host`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from photon.devices.base import Device, Event, Stream
+from photon.errors import DeviceError
+
+_START_S = 1.0
+_CALL_S = 1e-7
+"""What reading the clock costs the host: times of one thread are never equal."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How eagerly each stream follows the host: 0 runs nothing until it must, 1 runs everything at once."""
+
+    compute: float = 0.0
+    copy: float = 0.0
+    seed: int = 0
+
+
+EAGER = Lag(1.0, 1.0)
+LAZY = Lag(0.0, 0.0)
+
+
+@dataclass(eq=False, slots=True)
+class _Record:
+    """One recording of an event: where it stands and when it happened."""
+
+    stream: SimulatedStream
+    happened: bool = False
+    time_s: float = 0.0
+
+
+class SimulatedEvent(Event):
+    def __init__(self, device: SimulatedDevice) -> None:
+        self._device = device
+        self.latest: _Record | None = None
+
+    @property
+    def current(self) -> _Record:
+        if self.latest is None:
+            raise DeviceError("An event was waited for before it was recorded.")
+        return self.latest
+
+    def synchronize(self) -> None:
+        self._device.host_waits_for(self.current)
+
+    @property
+    def time_s(self) -> float:
+        if not self.current.happened:
+            raise DeviceError("The time of an event was asked for before it happened.")
+        return self.current.time_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """Work, a record or a wait, and when the host enqueued it."""
+
+    enqueued_s: float
+    work: Callable[[], None] | None = None
+    record: _Record | None = None
+    wait: _Record | None = None
+
+
+class SimulatedStream(Stream):
+    def __init__(self, device: SimulatedDevice, name: str) -> None:
+        self.name = name
+        self.time_s = _START_S
+        self._device = device
+        self._items: deque[_Item] = deque()
+
+    def run(self, work: Callable[[], None]) -> None:
+        self._enqueue(_Item(self._device.host_s, work=work))
+
+    def record(self, event: Event) -> None:
+        assert isinstance(event, SimulatedEvent)
+        event.latest = _Record(self)
+        self._enqueue(_Item(self._device.host_s, record=event.latest))
+
+    def wait(self, event: Event) -> None:
+        assert isinstance(event, SimulatedEvent)
+        self._enqueue(_Item(self._device.host_s, wait=event.current))
+
+    def _enqueue(self, item: _Item) -> None:
+        if self._device.failure is not None:
+            raise self._device.failure
+        self._items.append(item)
+        self._device.follow()
+
+    @property
+    def can_step(self) -> bool:
+        """Whether the next item runs without moving the other stream."""
+        return bool(self._items) and (self._items[0].wait is None or self._items[0].wait.happened)
+
+    @property
+    def behind(self) -> int:
+        """How many items the host has enqueued that have not run."""
+        return len(self._items)
+
+    def step(self) -> None:
+        """Run the next item; one that waits moves the other stream as far as it needs."""
+        item = self._items.popleft()
+        self.time_s = max(self.time_s, item.enqueued_s)
+        if item.wait is not None:
+            reach(item.wait)
+            self.time_s = max(self.time_s, item.wait.time_s)
+        elif item.record is not None:
+            item.record.happened, item.record.time_s = True, self.time_s
+        elif item.work is not None:
+            self._device.run_on(self, item.work)
+
+
+def reach(record: _Record) -> None:
+    while not record.happened:
+        if not record.stream.behind:
+            raise DeviceError("A stream waits for an event that nothing will bring.")
+        record.stream.step()
+
+
+class SimulatedDevice(Device):
+    """`waits` counts how often the host had to wait, by kind; `fail` makes the device fail for good."""
+
+    name = "simulated"
+    torch_device = torch.device("cpu")
+
+    def __init__(self, lag: Lag = LAZY, batch_buckets: tuple[int, ...] | None = None) -> None:
+        self.lag = lag
+        self.host_s = _START_S
+        self.failure: DeviceError | None = None
+        self.waits: Counter[str] = Counter()
+        self.compute: SimulatedStream = SimulatedStream(self, "compute")
+        self.copy: SimulatedStream = SimulatedStream(self, "copy")
+        self.captures: Counter[tuple[int, ...]] = Counter()
+        self._buckets = batch_buckets
+        self._random = random.Random(lag.seed)
+        self._running: SimulatedStream | None = None
+        self._host_memory: set[int] = set()
+
+    # -- the interface --------------------------------------------------------------------------------------------
+
+    def event(self) -> SimulatedEvent:
+        return SimulatedEvent(self)
+
+    def now(self) -> float:
+        self.host_s += _CALL_S
+        return self.host_s
+
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        buffer = torch.zeros(*shape, dtype=dtype)
+        self._host_memory.add(_storage(buffer))
+        return buffer
+
+    def buckets(self, max_batch: int) -> tuple[int, ...] | None:
+        return self._buckets
+
+    def capture(self, key: tuple[int, ...], work: Callable[[], None]) -> Callable[[], None]:
+        """The replay repeats `work` as it was captured; memory that it did not use then is an error."""
+        seen: set[int] = set()
+
+        def replay() -> None:
+            with _Addresses() as used:
+                work()
+            if not seen:
+                seen.update(used.outside)
+            if not used.outside <= seen:
+                raise DeviceError(f"The captured step {key} was replayed with other memory than it was captured with.")
+            self.captures[key] += 1
+
+        return replay
+
+    def close(self) -> None:
+        if self.failure is None:
+            self.finish()
+
+    # -- for tests ------------------------------------------------------------------------------------------------
+
+    def host(self, seconds: float) -> None:
+        """The host is busy for a while; the streams go on meanwhile."""
+        self.host_s += seconds
+
+    def spend(self, seconds: float) -> None:
+        """Called by running work: what it takes on its stream."""
+        if self._running is not None:
+            self._running.time_s += seconds
+
+    def fail(self, cause: str) -> None:
+        """From now on whatever is asked of the device raises, as after an illegal memory access."""
+        self.failure = DeviceError(cause)
+
+    def finish(self) -> None:
+        """Run all that is enqueued."""
+        while self.compute.behind or self.copy.behind:
+            (self.compute if self.compute.behind else self.copy).step()
+
+    @contextmanager
+    def watch_hidden_waits(self) -> Iterator[None]:
+        """While this holds, whatever would stop the host on a real device counts as a wait of its own kind."""
+        with _HiddenWaits(self):
+            yield
+
+    # -- what moves the streams -----------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """After each enqueue the streams run on, as far as their lag lets them."""
+        for stream, eagerness in ((self.compute, self.lag.compute), (self.copy, self.lag.copy)):
+            while stream.can_step and self._random.random() < eagerness:
+                stream.step()
+
+    def run_on(self, stream: SimulatedStream, work: Callable[[], None]) -> None:
+        outer, self._running = self._running, stream
+        try:
+            work()
+        finally:
+            self._running = outer
+
+    def host_waits_for(self, record: _Record) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.waits["event"] += 1
+        reach(record)
+        self.host_s = max(self.host_s, record.time_s)
+
+    def hidden_wait(self, kind: str) -> None:
+        """The host stops until the stream has come this far."""
+        self.waits[kind] += 1
+        stream = self._running or self.compute
+        self.host_s = max(self.host_s, stream.time_s)
+
+    def is_host_memory(self, tensor: torch.Tensor) -> bool:
+        return _storage(tensor) in self._host_memory
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+_READS = frozenset({"item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__"})
+_DATA_DEPENDENT = frozenset({"nonzero", "unique", "masked_select"})
+_FROM_PAGEABLE = frozenset({"tensor", "as_tensor", "from_numpy", "asarray"})
+
+
+class _HiddenWaits(TorchFunctionMode):
+    """Host reads of device memory, copies from memory that is not page-locked, copies that ask to block."""
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        super().__init__()
+        self._device = device
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind = self._kind(getattr(func, "__name__", ""), args, kwargs or {})
+        if kind:
+            self._device.hidden_wait(kind)
+        return func(*args, **(kwargs or {}))
+
+    def _kind(self, name: str, args: Any, kwargs: dict[str, Any]) -> str | None:
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if name in _READS and not self._device.is_host_memory(tensors[0]):
+            return "host read"
+        if name in _DATA_DEPENDENT:
+            return "size that depends on data"
+        if name in _FROM_PAGEABLE:
+            return "pageable copy"
+        if name == "copy_":
+            locked = sum(map(self._device.is_host_memory, tensors))
+            if locked and not kwargs.get("non_blocking"):
+                return "blocking copy"
+        if name in ("__getitem__", "__setitem__") and any(
+            isinstance(a, torch.Tensor) and a.dtype is torch.bool for a in args[1:2]
+        ):
+            return "size that depends on data"
+        return None
+
+
+class _Addresses(TorchFunctionMode):
+    """The memory that captured work uses and did not itself make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside: set[int] = set()
+        self._made: list[torch.Tensor] = []  # kept alive, so that no address is used twice
+        self._inside: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for value in (*args, *(kwargs or {}).values()):
+            if isinstance(value, torch.Tensor) and _storage(value) not in self._inside:
+                self.outside.add(_storage(value))
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and _storage(result) not in self.outside:
+            self._made.append(result)
+            self._inside.add(_storage(result))
+        return result
