@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
 if TYPE_CHECKING:
     from photon.runtime.executor import Executor
+
+T = TypeVar("T")
 
 
 class Event(ABC):
@@ -65,12 +67,15 @@ class Device(ABC):
         """Zeroed host memory from which, and into which, the device copies without stopping the host."""
         return torch.zeros(*shape, dtype=dtype)
 
-    def buckets(self, max_batch: int) -> tuple[int, ...] | None:
-        """Batch sizes that decode steps are padded to, or None if any size runs as it is."""
-        return None
+    def buckets(self, limit: int) -> tuple[int, ...]:
+        """Ascending sizes up to `limit` that decode steps are padded to; empty if any size runs as it is."""
+        return ()
 
-    def capture(self, key: tuple[int, ...], work: Callable[[], None]) -> Callable[[], None]:
-        """Make `work` cheap to repeat. `key` is (slot, bucket, width): a captured step serves only its own."""
+    def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
+        """Make `work` cheap to repeat. `key` is (slot, batch, pages, adapted): a captured step serves only its own.
+
+        Where steps are captured, what is returned always gives the same tensors, written anew.
+        """
         return work
 
     def timed(self, executor: Executor) -> Executor:

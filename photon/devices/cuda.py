@@ -27,7 +27,8 @@ class CudaEvent(Event):
 
     @property
     def time_s(self) -> float:
-        return self._device.started_s + self._device.started.elapsed_time(self.inner) / 1e3
+        elapsed_ms: float = self._device.started.elapsed_time(self.inner)
+        return self._device.started_s + elapsed_ms / 1e3
 
 
 class CudaStream(Stream):
