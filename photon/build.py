@@ -17,7 +17,9 @@ from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
 from photon.models.moondream.model import Moondream
+from photon.models.moondream.tower import Crops
 from photon.models.registry import LoadedModel, load_model
+from photon.request import Rgb
 from photon.runtime.executor import Executor, ModelExecutor
 from photon.runtime.runner import Runner
 from photon.runtime.slot import SlotSizes
@@ -74,8 +76,15 @@ def build_core(
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
     max_tokens = max(config.max_prefill_tokens, shape.max_context)
-    sizes = SlotSizes(config.max_batch, max_tokens, pages_for(shape.max_context, config.page_size))
+    sizes = SlotSizes(
+        max_batch=config.max_batch,
+        max_tokens=max_tokens,
+        max_images=config.max_prefill_images,
+        max_pages=pages_for(shape.max_context, config.page_size),
+        prefix_pages=prefixes.size,
+    )
     runner = make_runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
+    runner.warm_up()
     preparation = Preparation(preprocess, pool, device.now, notify)
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
     adapters = AdapterSlots(config.max_adapters)
@@ -128,10 +137,14 @@ def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: tor
     executor = device.timed(ModelExecutor(model, config, total))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
+    def preprocess(image: Rgb) -> Crops:
+        crops = model.vision.preprocess(image)
+        return Crops(device.pinned(crops.pixels), crops.grid)
+
     def notify() -> None:
         loop.notify()
 
-    core = build_core(ModelShape.of(model), config, total, device, executor, model.vision.preprocess, pool, notify)
+    core = build_core(ModelShape.of(model), config, total, device, executor, preprocess, pool, notify)
     loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
     loop.start()
     return Built(loaded, device, dtype, config.max_adapter_rank, core, loop, pool)

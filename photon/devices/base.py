@@ -67,6 +67,10 @@ class Device(ABC):
         """Zeroed host memory from which, and into which, the device copies without stopping the host."""
         return torch.zeros(*shape, dtype=dtype)
 
+    def pinned(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor in memory from which the device copies without stopping the host; called on any thread."""
+        return tensor
+
     def buckets(self, limit: int) -> tuple[int, ...]:
         """Ascending sizes up to `limit` that decode steps are padded to; empty if any size runs as it is."""
         return ()

@@ -74,6 +74,9 @@ class CudaDevice(Device):
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         return torch.zeros(*shape, dtype=dtype, pin_memory=True)
 
+    def pinned(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.pin_memory()
+
     def buckets(self, limit: int) -> tuple[int, ...]:
         """Powers of two, and the limit itself."""
         powers = [2**k for k in range(limit.bit_length()) if 2**k < limit]

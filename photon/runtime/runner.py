@@ -8,16 +8,17 @@ next forward gathers from it, so a step can be launched before the host has seen
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 
 from photon.devices.base import Device
-from photon.errors import InvalidRequestError
 from photon.request import Choice, Token
+from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor
 from photon.runtime.sampling import SampleNeeds, uniform
-from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED, VALUES, Slot, SlotSizes
+from photon.runtime.slot import VALUES, Slot, SlotSizes
 from photon.scheduler.pipeline import SLOTS
 from photon.scheduler.sequence import Sequence, Step
 
@@ -41,24 +42,27 @@ class Runner:
         self._executor = executor
         self._sizes = sizes
         self._page_size = page_size
-        self._coord_id, self._size_id = coord_id, size_id
+        self._choices = ChoiceRows(coord_id, size_id)
         self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]
         where = device.torch_device
         rows = sizes.max_batch + 1  # the last one is scratch: padding reads and writes there
         self._pending_ids = torch.zeros(rows, dtype=torch.int64, device=where)
         self._pending_values = torch.zeros(rows, 3, device=where)
         self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
+        self._positions = np.zeros(rows, dtype=np.int64)
+        """By batch row: where the next token that is fed will stand."""
         self._batch_buckets = device.buckets(sizes.max_batch)
         self._page_buckets = device.buckets(sizes.max_pages)
         self._forwards: dict[tuple[int, ...], Callable[[], Outputs]] = {}
 
     def seat(self, sequence: Sequence) -> None:
-        """Note an admitted sequence's page table: shared prefix pages first, then its own."""
+        """Note an admitted sequence's page table (shared prefix pages first, then its own) and where it goes on."""
         shared = sequence.prefix.pages[: sequence.prefix.shared] if sequence.prefix else []
         table = self._page_tables[sequence.row]
         count = len(shared) + len(sequence.pages)
         table[:count] = shared + sequence.pages
         table[count:] = 0
+        self._positions[sequence.row] = self._prefix_length(sequence) + len(sequence.request.prompt)
 
     # -- launch ---------------------------------------------------------------------------------------------------
 
@@ -73,26 +77,33 @@ class Runner:
         compute.record(slot.forward_end)
 
     def _stage_decode(self, slot: Slot, step: Step) -> Callable[[], None]:
-        sequences, count = step.sequences, len(step.sequences)
-        rows = slot.rows.array
-        batch, last = _padded(count, self._batch_buckets), 0
-        for i, sequence in enumerate(sequences):
-            position = len(sequence.request.prompt) + sequence.launched - 1
-            if sequence.prefix:
-                position += self._prefix_length(sequence)
-            rows[i, :_ROW_FIELDS] = (sequence.row, position, 1, sequence.adapter_slot)
-            last = max(last, position)
-        adapted = any(s.adapter_slot for s in sequences)
-        pages = _padded(last // self._page_size + 1, self._page_buckets)
-        rows[count:batch, :_ROW_FIELDS] = (self._sizes.max_batch, 0, 1, 0)
-        rows[:batch, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:batch, 0], :pages]
-        forward = self._captured(slot, batch, pages, adapted)
+        """Rows stay together until one ends, so most of what a slot last staged still holds: not the positions."""
+        if slot.cohort != step.sequences:
+            self._stage_cohort(slot, step.sequences)
+        positions = self._positions[slot.row_indices]
+        self._positions[slot.row_indices] = positions + 1
+        slot.rows.array[: len(positions), 1] = positions
+        batch = _padded(len(positions), self._batch_buckets)
+        pages = _padded(int(positions.max()) // self._page_size + 1, self._page_buckets)
+        forward = self._captured(slot, batch, pages, slot.adapted)
 
         def work() -> None:
             slot.rows.upload(batch)
             slot.hidden, slot.logits = forward()
 
         return work
+
+    def _stage_cohort(self, slot: Slot, sequences: list[Sequence]) -> None:
+        """All that does not change while the same rows decode; padding belongs to the scratch row."""
+        count = len(sequences)
+        batch, rows = _padded(count, self._batch_buckets), slot.rows.array
+        rows[:count, :_ROW_FIELDS] = [(s.row, 0, 1, s.adapter_slot) for s in sequences]
+        rows[count:batch, :_ROW_FIELDS] = (self._sizes.max_batch, 0, 1, 0)
+        rows[:batch, _ROW_FIELDS:] = self._page_tables[rows[:batch, 0]]
+        self._stage_sampling_params(slot, sequences)
+        slot.row_indices = rows[:count, 0].copy()
+        slot.adapted = any(s.adapter_slot for s in sequences)
+        slot.cohort = sequences
 
     def _captured(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Callable[[], Outputs]:
         """The decode forward of one slot and shape; a device that can makes it cheap to repeat."""
@@ -125,7 +136,8 @@ class Runner:
         sequences, count = step.sequences, len(step.sequences)
         longest = max(len(s.request.prompt) for s in sequences)
         rows, ids, values = slot.rows.array, slot.token_ids.array, slot.token_values.array
-        last = 0
+        slot.cohort, last = None, 0
+        self._stage_sampling_params(slot, sequences)
         for i, sequence in enumerate(sequences):
             prompt = sequence.request.prompt
             start = self._prefix_length(sequence)
@@ -140,7 +152,7 @@ class Runner:
         pages = min(last // self._page_size + 1, self._sizes.max_pages)
         rows[:count, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:count, 0], :pages]
         step.tokens = sum(len(s.request.prompt) for s in sequences)
-        prefixes = self._prefix_work(step)
+        prefixes = self._stage_prefixes(slot, step)
 
         def work() -> None:
             prefixes()
@@ -160,23 +172,25 @@ class Runner:
 
         return work
 
-    def _prefix_work(self, step: Step) -> Callable[[], None]:
+    def _stage_prefixes(self, slot: Slot, step: Step) -> Callable[[], None]:
         """Load the step's new adapters, compute the prefixes that it leads, copy partial tail pages to their rows."""
         loads = [(s.adapter_slot, s.request.adapter) for s in step.sequences if s.loads_adapter and s.request.adapter]
-        leads = [s.prefix.pages for s in step.leaders if s.prefix]
-        slots = [s.adapter_slot for s in step.leaders]
+        leads = [(s.adapter_slot, *s.prefix.pages) for s in step.leaders if s.prefix]
         tails = [(s.prefix.tail, s.pages[0]) for s in step.sequences if s.prefix and s.prefix.tail is not None]
-        crops, where = step.crops, self._device.torch_device
+        slot.prefixes.array[: len(leads)] = leads or 0
+        slot.tails.array[: len(tails)] = tails or 0
+        adapted = any(lead[0] for lead in leads)
+        crops = step.crops
 
         def work() -> None:
-            for slot, adapter in loads:
-                self._executor.load_adapter(slot, adapter)
+            for number, adapter in loads:
+                self._executor.load_adapter(number, adapter)
             if leads:
-                adapters = torch.tensor(slots, device=where) if any(slots) else None
-                self._executor.prefix(crops, torch.tensor(leads, device=where), adapters)
+                staged = slot.prefixes.upload(len(leads))
+                self._executor.prefix(crops, staged[:, 1:], staged[:, 0] if adapted else None)
             if tails:
-                source, target = torch.tensor(tails, device=where).unbind(1)
-                self._executor.copy_pages(source, target)
+                staged = slot.tails.upload(len(tails))
+                self._executor.copy_pages(staged[:, 0], staged[:, 1])
 
         return work
 
@@ -205,7 +219,9 @@ class Runner:
 
     def _stage_sampling(self, slot: Slot, step: Step, choices: list[Choice]) -> Callable[[], None]:
         count = len(choices)
-        needs = self._stage_choices(slot, step, choices)
+        kinds = self._choices.stage(choices, slot.choice_ids.array)
+        self._stage_draws(slot, step.sequences)
+        needs = SampleNeeds(*kinds, drawn=bool(slot.drawn))
 
         def work() -> None:
             assert slot.hidden is not None
@@ -225,33 +241,18 @@ class Runner:
 
         return work
 
-    def _stage_choices(self, slot: Slot, step: Step, choices: list[Choice]) -> SampleNeeds:
-        ids, params = slot.choice_ids.array, slot.choice_params.array
-        opened = coords = sizes = drawn = False
-        for i, (sequence, choice) in enumerate(zip(step.sequences, choices, strict=True)):
-            allowed, banned = choice
-            if allowed is None:
-                opened = coords = sizes = True
-                ids[i, 0] = 0
-            else:
-                if not 0 < len(allowed) <= MAX_ALLOWED:
-                    raise InvalidRequestError(f"An allow-list has {len(allowed)} ids; allowed is 1..{MAX_ALLOWED}.")
-                ids[i, 0] = len(allowed)
-                ids[i, 1 : 1 + len(allowed)] = allowed
-                ids[i, 1 + len(allowed) : 1 + MAX_ALLOWED] = 0
-                coords = coords or self._coord_id in allowed
-                sizes = sizes or self._size_id in allowed
-            if allowed is None or banned:
-                if len(banned) > MAX_BANNED:
-                    raise InvalidRequestError(f"{len(banned)} ids are banned; allowed are up to {MAX_BANNED}.")
-                ids[i, 1 + MAX_ALLOWED :] = (*banned, *(-1,) * (MAX_BANNED - len(banned)))
-            sampling = sequence.request.sampling
-            params[i, 0] = sampling.temperature
-            if sampling.temperature > 0:
-                drawn = True
-                at = 3 * (sequence.launched - 1)
-                params[i, 1:] = (sampling.top_p, *(uniform(sampling.seed, at + k) for k in range(3)))
-        return SampleNeeds(opened, coords, sizes, drawn)
+    @staticmethod
+    def _stage_sampling_params(slot: Slot, sequences: list[Sequence]) -> None:
+        params = [s.request.sampling for s in sequences]
+        slot.choice_params.array[: len(params), :2] = [(p.temperature, p.top_p) for p in params]
+        slot.drawn = [i for i, p in enumerate(params) if p.temperature > 0]
+
+    @staticmethod
+    def _stage_draws(slot: Slot, sequences: list[Sequence]) -> None:
+        """A draw depends on the request's seed and the token's index only."""
+        for i in slot.drawn:
+            seed, at = sequences[i].request.sampling.seed, 3 * (sequences[i].launched - 1)
+            slot.choice_params.array[i, 2:] = [uniform(seed, at + k) for k in range(3)]
 
     def _copy_out(self, slot: Slot, count: int) -> None:
         slot.host_ids[:count].copy_(slot.out_ids[:count], non_blocking=True)
@@ -278,8 +279,12 @@ class Runner:
         if slot.error is not None:
             raise slot.error
         count = len(step.sequences)
-        values = slot.host_values[:count].tolist()
-        return [Token(i, *v) for i, v in zip(slot.host_ids[:count].tolist(), values, strict=True)]
+        columns = slot.host_values_array[:count].T.tolist()
+        return list(map(_token, zip(slot.host_ids_array[:count].tolist(), *columns, strict=True)))
+
+
+_token: Callable[[tuple[float, ...]], Token] = partial(tuple.__new__, Token)
+"""`Token._make` without its Python call: a step makes one a row."""
 
 
 def _padded(count: int, buckets: tuple[int, ...]) -> int:

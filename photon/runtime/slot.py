@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from photon.devices.base import Device
+
+if TYPE_CHECKING:
+    from photon.scheduler.sequence import Sequence
 
 MAX_ALLOWED = 8
 MAX_BANNED = 8
@@ -16,11 +21,13 @@ VALUES = 5
 
 @dataclass(frozen=True)
 class SlotSizes:
-    """max_batch rows a step, max_tokens prompt tokens a prefill, max_pages pages a row."""
+    """max_batch rows a step, max_tokens prompt tokens and max_images new images a prefill; pages a row, a prefix."""
 
     max_batch: int
     max_tokens: int
+    max_images: int
     max_pages: int
+    prefix_pages: int
 
 
 class Staged:
@@ -43,6 +50,8 @@ class Slot:
 
     `rows`: int64 [max_batch, 4 + max_pages]: batch row, first position, token count, adapter slot, page table.
     `token_ids` int64 [max_tokens], `token_values` float32 [max_tokens, 3] (coordinate, width, height): prompts.
+    `prefixes` int64 [max_images, 1 + prefix_pages]: adapter slot and pages of each prefix that a prefill computes.
+    `tails` int64 [max_batch, 2]: partial tail pages, from the prefix's page to the row's own.
     `choice_ids` int64 [max_batch, 1 + MAX_ALLOWED + MAX_BANNED]: how many ids are allowed (0: all), these, the
     banned ones (-1: none). `choice_params` float32 [max_batch, 5]: temperature, top-p, three uniform draws.
     """
@@ -53,12 +62,20 @@ class Slot:
         self.rows = Staged(device, batch, 4 + sizes.max_pages, dtype=torch.int64)
         self.token_ids = Staged(device, tokens, dtype=torch.int64)
         self.token_values = Staged(device, tokens, 3, dtype=torch.float32)
+        self.prefixes = Staged(device, sizes.max_images, 1 + sizes.prefix_pages, dtype=torch.int64)
+        self.tails = Staged(device, batch, 2, dtype=torch.int64)
         self.choice_ids = Staged(device, batch, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64)
         self.choice_params = Staged(device, batch, 5, dtype=torch.float32)
         self.out_ids = torch.zeros(batch, dtype=torch.int64, device=device.torch_device)
         self.out_values = torch.zeros(batch, VALUES, device=device.torch_device)
         self.host_ids = device.host_buffer(batch, dtype=torch.int64)
         self.host_values = device.host_buffer(batch, VALUES, dtype=torch.float32)
+        self.host_ids_array, self.host_values_array = self.host_ids.numpy(), self.host_values.numpy()
+        self.cohort: list[Sequence] | None = None
+        """The rows whose lasting fields are staged; the following three are theirs, too."""
+        self.row_indices = np.zeros(0, dtype=np.int64)
+        self.adapted = False
+        self.drawn: list[int] = []
         self.hidden: torch.Tensor | None = None
         self.logits: torch.Tensor | None = None
         self.forward_start = device.event()

@@ -67,8 +67,8 @@ class InvertedResidual(nn.Module):
         self.residual = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = x if self.expand is None else F.relu6(self.expand(x))
-        out: Tensor = self.project(F.relu6(self.depthwise(inner)))
+        inner = x if self.expand is None else F.relu6(self.expand(x), inplace=True)
+        out: Tensor = self.project(F.relu6(self.depthwise(inner), inplace=True))
         return x + out if self.residual else out
 
 
@@ -94,7 +94,7 @@ class EfficientNetLite0(nn.Module):
 
         Cells are row-major; c must be a multiple of 32.
         """
-        x = F.relu6(self.stem(pixels))
+        x = F.relu6(self.stem(pixels), inplace=True)
         maps = []
         for index, stage in enumerate(self.stages):
             x = stage(x)
@@ -102,7 +102,7 @@ class EfficientNetLite0(nn.Module):
                 maps.append(x)
         joined = [F.pixel_unshuffle(m, m.shape[-1] // x.shape[-1]) for m in maps]
         features = torch.cat(joined, dim=1).flatten(2).transpose(1, 2)
-        scores = self.classifier(F.relu6(self.head(x)).flatten(2).transpose(1, 2))
+        scores = self.classifier(F.relu6(self.head(x), inplace=True).flatten(2).transpose(1, 2))
         return features, torch.log_softmax(scores.float(), dim=-1)
 
 
@@ -142,7 +142,7 @@ class EfficientNetTower(Tower):
         return Crops(torch.from_numpy(np.ascontiguousarray(square.transpose(2, 0, 1))[None]), (1, 1))
 
     def forward(self, crops: list[Crops]) -> Tensor:
-        pixels = torch.cat([c.pixels for c in crops]).to(self.pos_emb.device, non_blocking=True)
+        pixels = torch.cat([c.pixels.to(self.pos_emb.device, non_blocking=True) for c in crops])
         features, log_p = self.net(normalised(pixels, self.pos_emb.dtype))
         standard = (features - self.feature_mean) * self.feature_scale
         return self.project(standard, self.words(log_p), self.word_embedding)

@@ -64,7 +64,7 @@ class VisionTransformer(Tower):
         return make_crops(image, self.config)
 
     def forward(self, crops: list[Crops]) -> Tensor:
-        pixels = torch.cat([c.pixels for c in crops]).to(self.pos_emb.device, non_blocking=True)
+        pixels = torch.cat([c.pixels.to(self.pos_emb.device, non_blocking=True) for c in crops])
         features = self.encode(pixels).split([len(c.pixels) for c in crops])
         return self.project(torch.stack([self.join(f, c.grid) for f, c in zip(features, crops, strict=True)]))
 
