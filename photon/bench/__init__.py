@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m photon.bench NAME`; each is one file here and prints a table, or JSON with --json."""

@@ -1,0 +1,210 @@
+"""A whole engine on a modelled accelerator: everything real but the model, whose outputs are a countdown.
+
+What runs is the engine's own loop, admission, scheduler, runner and skill; only the forwards are a script that costs
+the host nothing, because the paced device runs it off the clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor as ThreadPool
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from photon.build import ModelShape, build_core
+from photon.config import EngineConfig
+from photon.devices.paced import HostClock, PacedDevice
+from photon.loop import EngineLoop
+from photon.models.moondream.config import TokenizerConfig
+from photon.models.moondream.lora import Adapter
+from photon.request import ImageRef, Mode, Request, Token
+from photon.runtime.runner import Runner
+from photon.runtime.sampling import SampleNeeds
+from photon.runtime.slot import VALUES
+from photon.scheduler.sequence import Step
+from photon.skills.base import Plan
+from photon.skills.detect import TOKENS_PER_BOX, DetectState
+from photon.trace import StepRecord
+
+IDS = TokenizerConfig()
+SHAPE = ModelShape(
+    prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id
+)
+"""What scheduling sees of moondream2."""
+
+_PROMPT_TOKENS = 6
+_DEADLINE_S = 600.0
+
+
+class Countdown:
+    """A scripted executor. A row's coordinate says how many tokens are left to it, first told by its prompt's end."""
+
+    def load_adapter(self, slot: int, adapter: Adapter) -> None:
+        return
+
+    def prefix(self, crops: Sequence[Any], pages: Tensor, adapters: Tensor | None) -> None:
+        return
+
+    def copy_pages(self, source: Tensor, target: Tensor) -> None:
+        return
+
+    def prompt(
+        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        last = values[torch.arange(len(ids)), valid.sum(dim=1) - 1]
+        return last, last
+
+    def decode(
+        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        return values, values
+
+    def sample(
+        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+    ) -> tuple[Tensor, Tensor]:
+        """The first allowed id, but eos once nothing is left and eos is allowed second."""
+        left = hidden[:, 0] - 1
+        ends = (left <= 0) & (choice_ids[:, 0] == 2) & (choice_ids[:, 2] == IDS.eos_id)
+        values = torch.zeros(len(hidden), VALUES)
+        values[:, 0] = left
+        return choice_ids[:, 1].masked_fill(ends, IDS.eos_id), values
+
+
+@dataclass(frozen=True)
+class HostCosts:
+    """Bookkeeping that is added to every step, in seconds: beside the engine's own, or instead of it."""
+
+    launch_s: float = 0.0
+    commit_s: float = 0.0
+    finalize_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        return self.launch_s + self.commit_s + self.finalize_s
+
+
+class ChargedRunner(Runner):
+    """A runner whose phases also take given host time."""
+
+    def __init__(self, costs: HostCosts, device: PacedDevice, *rest: Any) -> None:
+        super().__init__(device, *rest)
+        self._costs = costs
+        self._clock = device.clock
+
+    def launch(self, step: Step) -> None:
+        self._clock.charge(self._costs.launch_s)
+        super().launch(step)
+
+    def sample(self, step: Step, choices: Any) -> None:
+        self._clock.charge(self._costs.finalize_s)
+        super().sample(step, choices)
+
+    def collect(self, step: Step) -> list[Token]:
+        tokens = super().collect(step)
+        self._clock.charge(self._costs.commit_s)
+        return tokens
+
+
+class AtOnce(ThreadPool):
+    """A pool without threads: pictures are prepared when they are submitted, and runs repeat exactly."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A detect request that generates `tokens` tokens (3 an object and eos) about picture number `picture`."""
+
+    tokens: int
+    picture: int
+    mode: Mode
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or (self.tokens - 1) % TOKENS_PER_BOX:
+            raise ValueError(f"A detect answer cannot have {self.tokens} tokens; allowed are 1, 4, 7 and so on.")
+
+    def plan(self) -> Plan:
+        prompt = (*(Token(1) for _ in range(_PROMPT_TOKENS - 1)), Token(2, coord=float(self.tokens)))
+        picture = ImageRef(np.zeros((1, 1, 3), np.uint8), self.picture.to_bytes(8, "little"))
+        request = Request(prompt, picture, self.tokens + TOKENS_PER_BOX, lambda: DetectState(IDS), mode=self.mode)
+        (result,) = yield [request]
+        return result
+
+
+@dataclass(frozen=True)
+class Run:
+    """The steps of one run on the device's clock."""
+
+    steps: list[StepRecord]
+
+    @property
+    def seconds(self) -> float:
+        return self.steps[-1].commit_end_s - self.steps[0].launch_start_s
+
+    @property
+    def row_steps(self) -> int:
+        return sum(len(s.requests) for s in self.steps)
+
+    @property
+    def wasted_row_steps(self) -> int:
+        return sum(s.zombies for s in self.steps)
+
+
+def run_streams(
+    accelerator: str, clock: HostClock, streams: Sequence[Sequence[Ask]], costs: HostCosts | None = None
+) -> Run:
+    """Every stream asks its next question when the last one is answered. Raises what a request failed with."""
+    device = PacedDevice(accelerator, clock)
+    config = EngineConfig(max_batch=len(streams), trace_steps=1 << 20, max_prefill_images=4)
+    pages = config.max_batch * SHAPE.max_context // config.page_size
+    core = build_core(
+        SHAPE,
+        config,
+        pages,
+        device,
+        device.timed(Countdown()),
+        preprocess=lambda pixels: pixels,
+        pool=AtOnce(),
+        notify=lambda: None,
+        make_runner=partial(ChargedRunner, costs) if costs else Runner,
+    )
+    loop = EngineLoop(core.scheduler, core.admission, core.trace, max_waiting=len(streams))
+    finished, errors, left = threading.Event(), [], len(streams)
+
+    def ask(questions: list[Ask]) -> None:
+        nonlocal left
+        if questions:
+            loop.submit(questions[0].plan()).future.add_done_callback(lambda f: answered(f, questions[1:]))
+            return
+        left -= 1
+        if left == 0:
+            finished.set()
+
+    def answered(future: Future[Any], rest: list[Ask]) -> None:
+        error = future.exception()
+        if error:
+            errors.append(error)
+            finished.set()
+        else:
+            ask(rest)
+
+    for stream in streams:
+        ask(list(stream))
+    loop.start()
+    answered_all = finished.wait(_DEADLINE_S)
+    loop.stop(_DEADLINE_S)
+    if errors:
+        raise errors[0]
+    if not answered_all:
+        raise TimeoutError(f"The modelled run did not end within {_DEADLINE_S:g} s.")
+    return Run(core.trace.since(0))
