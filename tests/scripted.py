@@ -188,6 +188,8 @@ class ScriptedExecutor:
             count = sum(mask)
             adapter = self.adapters[slots[b]]
             places = self._places(table[b], at[b, :count])
+            if (places < self.page_size).any():
+                self.violations.append("A prompt was written to the scratch page.")
             self._check_writable(places // self.page_size, "a prompt")
             self._flat[places] = [token_cell(row_ids[j], *row_values[j], adapter) for j in range(count)]
             last.append(at[b, count - 1])
@@ -203,9 +205,9 @@ class ScriptedExecutor:
         places = table[np.arange(len(at)), at // self.page_size] * self.page_size + at % self.page_size
         self._check_writable(places // self.page_size, "a decode step")
         self._flat[places] = [
-            token_cell(i, *v, self.adapters[a])
-            for i, v, a in zip(ids.tolist(), values.tolist(), slots, strict=True)
+            token_cell(i, *v, self.adapters[a]) for i, v, a in zip(ids.tolist(), values.tolist(), slots, strict=True)
         ]
+        self.cells[0] = _POISON  # padding may write to the scratch page; nobody may read it back
         return self._forward(table, at)
 
     def sample(
@@ -229,7 +231,7 @@ class ScriptedExecutor:
         cells = self.cells[table].reshape(len(table), -1)
         read = np.arange(cells.shape[1]) <= last[:, None]
         tainted = (read & (cells == _POISON)).any(axis=1)
-        self.poisoned_reads += int(tainted.sum())
+        self.poisoned_reads += int((tainted & (table[:, 0] != 0)).sum())  # a row of padding reads the scratch page
         history = (cells * _WEIGHT_ARRAY[: cells.shape[1]] * read).sum(axis=1, dtype=np.uint64)
         hidden = torch.from_numpy(np.stack([history.view(np.int64), tainted.astype(np.int64)], axis=1))
         return hidden, hidden
@@ -241,8 +243,6 @@ class ScriptedExecutor:
         for page in pages.tolist():
             if page in self.prefix_pages:
                 self.violations.append(f"The shared prefix page {page} was written to by {what}.")
-            if page == 0:
-                self.violations.append(f"The scratch page was written to by {what}.")
 
     def _count(self, call: str) -> None:
         n = self.calls[call]

@@ -12,13 +12,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from photon.devices.base import Device, Event, Stream
 from photon.errors import DeviceError
+
+T = TypeVar("T")
 
 _START_S = 1.0
 _CALL_S = 1e-7
@@ -139,15 +141,15 @@ class SimulatedDevice(Device):
     name = "simulated"
     torch_device = torch.device("cpu")
 
-    def __init__(self, lag: Lag = LAZY, batch_buckets: tuple[int, ...] | None = None) -> None:
+    def __init__(self, lag: Lag = LAZY, captures: bool = False) -> None:
         self.lag = lag
         self.host_s = _START_S
         self.failure: DeviceError | None = None
         self.waits: Counter[str] = Counter()
         self.compute: SimulatedStream = SimulatedStream(self, "compute")
         self.copy: SimulatedStream = SimulatedStream(self, "copy")
-        self.captures: Counter[tuple[int, ...]] = Counter()
-        self._buckets = batch_buckets
+        self.replays: Counter[tuple[int, ...]] = Counter()
+        self._captures = captures
         self._random = random.Random(lag.seed)
         self._running: SimulatedStream | None = None
         self._host_memory: set[int] = set()
@@ -166,21 +168,27 @@ class SimulatedDevice(Device):
         self._host_memory.add(_storage(buffer))
         return buffer
 
-    def buckets(self, max_batch: int) -> tuple[int, ...] | None:
-        return self._buckets
+    def buckets(self, limit: int) -> tuple[int, ...]:
+        """Even numbers and the limit, where steps are captured."""
+        return (*range(2, limit, 2), limit) if self._captures else ()
 
-    def capture(self, key: tuple[int, ...], work: Callable[[], None]) -> Callable[[], None]:
-        """The replay repeats `work` as it was captured; memory that it did not use then is an error."""
-        seen: set[int] = set()
+    def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
+        """Runs `work` once, as a device does that captures, and refuses a replay that would use other memory."""
+        if not self._captures:
+            return work
+        while self.compute.behind:
+            self.compute.step()
+        self.hidden_wait("capture")
+        with _Addresses() as captured:
+            work()
 
-        def replay() -> None:
+        def replay() -> T:
             with _Addresses() as used:
-                work()
-            if not seen:
-                seen.update(used.outside)
-            if not used.outside <= seen:
+                outputs = work()
+            if used.outside != captured.outside:
                 raise DeviceError(f"The captured step {key} was replayed with other memory than it was captured with.")
-            self.captures[key] += 1
+            self.replays[key] += 1
+            return outputs
 
         return replay
 

@@ -67,10 +67,11 @@ class Runner:
     # -- launch ---------------------------------------------------------------------------------------------------
 
     def launch(self, step: Step) -> None:
-        """Stage the step and enqueue its forward."""
+        """Stage the step and enqueue its forward. What fails is kept for commit; raises only if the device refuses."""
         slot = self.slots[step.slot]
         slot.error = None
-        work = self._stage_prefill(slot, step) if step.kind == "prefill" else self._stage_decode(slot, step)
+        stage = self._stage_prefill if step.kind == "prefill" else self._stage_decode
+        work = self._staged(slot, lambda: stage(slot, step))
         compute = self._device.compute
         compute.record(slot.forward_start)
         compute.run(self._guarded(slot, work))
@@ -204,11 +205,7 @@ class Runner:
         """Enqueue sampling under `choices`, the scatter into the pending table, and the copy to the host."""
         slot = self.slots[step.slot]
         compute, copy = self._device.compute, self._device.copy
-        try:
-            work = self._stage_sampling(slot, step, choices)
-        except Exception as error:
-            slot.error = slot.error or error
-            work = _nothing
+        work = self._staged(slot, lambda: self._stage_sampling(slot, step, choices))
         compute.record(slot.sampling_start)
         compute.run(self._guarded(slot, work))
         compute.record(slot.step_done)
@@ -257,6 +254,15 @@ class Runner:
     def _copy_out(self, slot: Slot, count: int) -> None:
         slot.host_ids[:count].copy_(slot.out_ids[:count], non_blocking=True)
         slot.host_values[:count].copy_(slot.out_values[:count], non_blocking=True)
+
+    @staticmethod
+    def _staged(slot: Slot, stage: Callable[[], Callable[[], None]]) -> Callable[[], None]:
+        """A step whose staging fails does nothing on the device: its slot still holds another step's rows there."""
+        try:
+            return stage()
+        except Exception as error:
+            slot.error = slot.error or error
+            return _nothing
 
     def _guarded(self, slot: Slot, work: Callable[[], None]) -> Callable[[], None]:
         """The step's first error is kept for commit; the rest of its work is skipped."""

@@ -49,6 +49,8 @@ class Admission:
         self._adapters = adapters
         self._preparation = preparation
         self.waiting: list[Sequence] = []
+        self.changed = False
+        """Whether the queue, a picture or a prefix is not as it was when pictures were last prepared ahead."""
         self.closed_for: Mode | None = None
         """The mode that waits for a change-over, if one does."""
 
@@ -74,23 +76,32 @@ class Admission:
 
     def add(self, sequence: Sequence) -> None:
         self.waiting.append(sequence)
+        self.changed = True
 
     def remove(self, sequence: Sequence) -> None:
         self.waiting.remove(sequence)
+        self.changed = True
 
     def prepare_ahead(self, fail: Callable[[Sequence, BaseException], None]) -> None:
         """Start the pictures of the next requests in line; a picture that could not be prepared fails its requests."""
-        wanted = set()
-        for sequence in self.waiting[: LOOKAHEAD * self._limits.max_batch]:
+        if not self.changed:
+            return
+        self.changed = False
+        ahead, wanted = LOOKAHEAD * self._limits.max_batch, set[bytes]()
+        for sequence in tuple(self.waiting):
+            if ahead == 0:
+                break
             image = sequence.request.image
-            if image is None:
-                continue
-            wanted.add(image.key)
-            if self._prefixes.find(self.prefix_key(sequence)) is None:
-                self._preparation.start(image)
-            job = self._preparation.find(image.key)
-            if job and job.error:
+            prefix = self._prefixes.find(self.prefix_key(sequence)) if image else None
+            job = self._preparation.find(image.key) if image else None
+            if job and job.error and not prefix:
                 fail(sequence, job.error)
+                continue  # it takes no place in line
+            ahead -= 1
+            if image and not (prefix and prefix.ready):
+                wanted.add(image.key)  # also while another computes the prefix: that may fail
+                if not prefix:
+                    self._preparation.start(image)
         self._preparation.keep_only(wanted)
 
     def next_batch(self, mode: Mode | None) -> list[Sequence]:
@@ -99,13 +110,13 @@ class Admission:
         longest = images = 0
         self.closed_for = None
         for sequence in self.waiting:
-            longest = max(longest, len(sequence.request.prompt))
-            if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:
-                break
             if not self._is_ready(sequence):
                 continue
             if mode is not None and sequence.mode != mode:
                 self.closed_for = sequence.mode
+                break
+            longest = max(longest, len(sequence.request.prompt))
+            if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:
                 break
             if not self._reserve(sequence):
                 break
@@ -115,7 +126,7 @@ class Admission:
             if images >= self._limits.max_prefill_images:
                 break
         for sequence in batch:
-            self.waiting.remove(sequence)
+            self.remove(sequence)
         return batch
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,6 @@ class Preparation:
         self._clock = clock
         self._notify = notify
         self._jobs: dict[bytes, _Job] = {}
-        self._futures: set[Future[None]] = set()
 
     def start(self, image: ImageRef) -> None:
         """Begin the picture's job unless it has one."""
@@ -55,9 +54,6 @@ class Preparation:
         """The finished job of a picture."""
         job = self._jobs.get(key)
         return job if job is not None and job.end_s else None
-
-    def forget(self, key: bytes) -> None:
-        self._jobs.pop(key, None)
 
     def keep_only(self, keys: set[bytes]) -> None:
         """Drop the crops that nobody waits for any more."""

@@ -6,10 +6,11 @@ engine thread; other threads send it messages.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
-from photon.errors import PhotonError, RequestCancelledError
+from photon.errors import DeviceError, PhotonError, RequestCancelledError
 from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool
 from photon.memory.prefix_cache import PrefixCache
@@ -20,6 +21,9 @@ from photon.scheduler.pipeline import Pipeline
 from photon.scheduler.preparation import Preparation
 from photon.scheduler.sequence import Phase, Sequence, Step
 from photon.trace import StepRecord, Trace
+
+
+_log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -66,15 +70,13 @@ class Scheduler:
         if self.paused or not self.pipeline.can_launch():
             return None
         start = self._clock()
+        self._admission.prepare_ahead(self._fail)
         step = self._plan()
         if step is None:
             return None
         self.pipeline.launch(step)
         self._last_kind = step.kind
-        try:
-            self._runner.launch(step)
-        except Exception as error:
-            step.error = error
+        self._runner.launch(step)
         for sequence in step.sequences:
             sequence.launched += 1
             sequence.steps += 1
@@ -104,7 +106,6 @@ class Scheduler:
             if sequence.leads:
                 self._lead(step, sequence)
         self.running += batch
-        self._admission.prepare_ahead(self._fail)
         return step
 
     def _lead(self, step: Step, sequence: Sequence) -> None:
@@ -144,8 +145,10 @@ class Scheduler:
         tokens: list[Token] | None = None
         try:
             tokens = self._runner.collect(step)
+        except DeviceError:
+            raise  # the device is lost, and the engine with it
         except Exception as error:
-            step.error = step.error or error
+            step.error = error
         arrived = self._clock()
         self._settle_shared(step)
         for i, sequence in enumerate(step.sequences):
@@ -191,7 +194,10 @@ class Scheduler:
             sequence.phase = Phase.ENDED
         else:
             self._release_if_unheld(sequence)
-        sequence.listener.ended(sequence, result, error)
+        try:
+            sequence.listener.ended(sequence, result, error)
+        except Exception:  # nobody is left to be told, and the others go on
+            _log.exception("The listener of request %d failed at its end.", sequence.id)
 
     def _release_if_unheld(self, sequence: Sequence) -> None:
         """Row, pages, prefix and adapter go back once no launched step may use them any more."""
@@ -214,23 +220,21 @@ class Scheduler:
                 settle(sequence.adapter_slot)
         for sequence in step.leaders:
             assert sequence.prefix is not None
-            assert sequence.request.image is not None
             if step.error is None:
                 self._prefixes.commit(sequence.prefix)
-                self._preparation.forget(sequence.request.image.key)
             else:
                 self._prefixes.fail(sequence.prefix)
+            self._admission.changed = True
 
     # -- messages -------------------------------------------------------------------------------------------------
 
     def submit(self, sequence: Sequence) -> None:
         sequence.times.submitted = self._clock()
         self._admission.add(sequence)
-        self._admission.prepare_ahead(self._fail)
 
     def prepared(self) -> None:
-        """Some picture's crops are there."""
-        self._admission.prepare_ahead(self._fail)
+        """Some picture's crops are there, or could not be made."""
+        self._admission.changed = True
 
     def cancel(self, sequence: Sequence) -> None:
         """In any phase, any number of times, also after the end."""
