@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -13,57 +13,116 @@ from torch import Tensor
 
 from photon.errors import ModelLoadError
 
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "U8": torch.uint8,
+}
+"""What weights may be stored as: numbers, 8-bit experts, and bytes that hold two 4-bit values."""
+
+UNMAP_BYTES = 128 * 2**20
+"""How much of a file is read before it is mapped anew."""
+
+Read = Callable[[str], Tensor]
+
+
+class Stored(NamedTuple):
+    """What a file's header says of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
 
 class Checkpoint:
-    """Names, shapes and contents of the tensors in some weight files.
+    """Names, shapes, dtypes and contents of the tensors in some weight files.
 
-    Opening reads headers only. Errors are ModelLoadError and name the file.
+    Opening reads headers only. Errors are ModelLoadError and name the file, and the tensor if it is one's.
     """
 
     def __init__(self, files: list[Path]) -> None:
         self.where = ", ".join(str(f) for f in files)
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self._home: dict[str, tuple[Path, Any]] = {}
-        for file in files:
-            opened = _open_pickle(file) if file.suffix in (".pt", ".pth") else _open_safetensors(file)
-            for name, shape in opened[1].items():
+        self.dtypes: dict[str, torch.dtype] = {}
+        self._home: dict[str, _WeightFile] = {}
+        for path in files:
+            file = _WeightFile(path)
+            for name, stored in file.tensors.items():
                 if name in self.shapes:
-                    raise ModelLoadError(f"The tensor {name} stands in {self._home[name][0]} and in {file}.")
-                self.shapes[name] = shape
-                self._home[name] = (file, opened[0])
+                    raise ModelLoadError(f"The tensor {name} stands in {self._home[name].path} and in {path}.")
+                self.shapes[name], self.dtypes[name] = stored
+                self._home[name] = file
 
     @classmethod
     def open(cls, path: Path) -> Checkpoint:
         """A weight file, or a folder with one weight file or an index of shards."""
-        return cls([path] if path.is_file() else weight_files(path))
+        if path.is_file():
+            return cls([path])
+        index = path / INDEX
+        if not index.is_file():
+            return cls([_single_file(path)])
+        homes = read_index(index)
+        checkpoint = cls([path / shard for shard in sorted(set(homes.values()))])
+        if absent := [name for name in homes if name not in checkpoint.shapes]:
+            raise ModelLoadError(
+                f"The index {index} puts the tensor {absent[0]} into {homes[absent[0]]}; it is not there."
+            )
+        return checkpoint
 
     def read(self, name: str) -> Tensor:
-        """The tensor as stored, on the CPU."""
-        file, handle = self._home[name]
+        """The tensor as stored, on the CPU, for use before the next one is read."""
+        return self._home[name].read(name)
+
+
+class _WeightFile:
+    """A mapped file. A page that has been read counts as this process's memory until it is unmapped: hence, now and
+    then, a new mapping instead of a second copy of the whole model in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open = _open_pickle if path.suffix in (".pt", ".pth") else _open_safetensors
+        self._read, self.tensors = self._open(path)
+        self._bytes = 0
+
+    def read(self, name: str) -> Tensor:
+        if self._bytes >= UNMAP_BYTES:
+            self._read, self._bytes = self._open(self.path)[0], 0
         try:
-            tensor: Tensor = handle[name] if isinstance(handle, dict) else handle.get_tensor(name)
+            tensor = self._read(name)
         except (SafetensorError, OSError, RuntimeError) as error:
-            raise ModelLoadError(f"The tensor {name} in {file} cannot be read: {error}.") from error
+            raise ModelLoadError(f"The tensor {name} in {self.path} cannot be read: {error}.") from error
+        self._bytes += tensor.nbytes
         return tensor
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a checkpoint folder: indexed shards, or the one file that there is."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        weight_map = read_json(index).get("weight_map")
-        if not isinstance(weight_map, dict) or not weight_map:
-            raise ModelLoadError(f"The index {index} has no weight_map.")
-        return [folder / shard for shard in sorted(set(weight_map.values()))]
-    if (folder / "model.safetensors").is_file():
-        return [folder / "model.safetensors"]
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+
+
+def read_index(index: Path) -> dict[str, str]:
+    """{tensor: file in the same folder} of an index of shards."""
+    homes = read_json(index).get("weight_map")
+    if not isinstance(homes, dict) or not homes:
+        raise ModelLoadError(f"The index {index} has no weight_map.")
+    for name, shard in homes.items():
+        if not isinstance(shard, str) or Path(shard).name != shard:
+            raise ModelLoadError(
+                f"The index {index} puts the tensor {name} into {shard!r}, which is no file beside it."
+            )
+    return homes
+
+
+def _single_file(folder: Path) -> Path:
+    if (folder / SINGLE).is_file():
+        return folder / SINGLE
     found = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.pt"))
     if len(found) != 1:
         raise ModelLoadError(
-            f"The folder {folder} must hold model.safetensors, model.safetensors.index.json or one weight "
-            f"file; it holds {len(found)} weight files."
+            f"The folder {folder} must hold {SINGLE}, {INDEX} or one weight file; it holds {len(found)} weight files."
         )
-    return found
+    return found[0]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -77,17 +136,24 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _open_safetensors(file: Path) -> tuple[Any, dict[str, tuple[int, ...]]]:
+def _open_safetensors(file: Path) -> tuple[Read, dict[str, Stored]]:
     try:
         handle = safe_open(str(file), framework="pt", device="cpu")
-        return handle, {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
+        slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise ModelLoadError(f"There is no weight file {file}.") from error
     except (SafetensorError, OSError) as error:
         raise ModelLoadError(f"The weight file {file} is damaged or not safetensors: {error}.") from error
+    tensors = {}
+    for name, part in slices.items():
+        dtype = DTYPES.get(part.get_dtype())
+        if dtype is None:
+            raise _unknown_dtype(name, file, part.get_dtype())
+        tensors[name] = Stored(tuple(part.get_shape()), dtype)
+    return handle.get_tensor, tensors
 
 
-def _open_pickle(file: Path) -> tuple[dict[str, Tensor], dict[str, tuple[int, ...]]]:
+def _open_pickle(file: Path) -> tuple[Read, dict[str, Stored]]:
     """A state dict saved by torch; only tensors are unpickled, and they stay mapped, not read."""
     try:
         data = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
@@ -97,4 +163,11 @@ def _open_pickle(file: Path) -> tuple[dict[str, Tensor], dict[str, tuple[int, ..
         raise ModelLoadError(f"The weight file {file} is damaged or holds more than tensors: {error}.") from error
     if not isinstance(data, Mapping) or not all(isinstance(v, Tensor) for v in data.values()):
         raise ModelLoadError(f"The weight file {file} must hold one dictionary of tensors.")
-    return dict(data), {name: tuple(tensor.shape) for name, tensor in data.items()}
+    for name, tensor in data.items():
+        if tensor.dtype not in DTYPES.values():
+            raise _unknown_dtype(name, file, str(tensor.dtype).removeprefix("torch."))
+    return data.__getitem__, {name: Stored(tuple(tensor.shape), tensor.dtype) for name, tensor in data.items()}
+
+
+def _unknown_dtype(name: str, file: Path, dtype: str) -> ModelLoadError:
+    return ModelLoadError(f"The tensor {name} in {file} has the dtype {dtype}; known are {', '.join(DTYPES)}.")

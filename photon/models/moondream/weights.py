@@ -1,7 +1,7 @@
 """From a checkpoint's tensors to a model's parameters, tensor by tensor (design: model 2).
 
 The model is built without storage, checked against the files, and only then given memory in its target
-dtype; no more than one stored tensor is held beside it.
+dtype; beside it stand one stored tensor and, of quantised ones, a small part in full precision.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from photon.models.moondream.model import Moondream
 from photon.models.moondream.names import TRANSPOSED_IN_B, is_family_b, our_names
 
 EXPERT_SCALES = {"mlp.fc1.weight": "moe_quant.up_scale", "mlp.fc2.weight": "moe_quant.down_scale"}
+INT4_GROUP = 128
+
+Fill = Callable[[Tensor, list[Tensor]], object]
+"""Writes a parameter, of any dtype and on any device, from stored tensors."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Source:
 
     stored: tuple[str, ...]
     shape: tuple[int, ...]
-    convert: Callable[[list[Tensor]], Tensor]
+    fill: Fill
 
 
 def load_moondream(
@@ -45,7 +49,7 @@ def load_moondream(
     with torch.no_grad():
         for name, parameter in model.state_dict().items():
             source = sources[name]
-            parameter.copy_(source.convert([checkpoint.read(stored) for stored in source.stored]))
+            source.fill(parameter, [checkpoint.read(stored) for stored in source.stored])
     return model.eval().requires_grad_(False)
 
 
@@ -57,11 +61,7 @@ def check(model: Moondream, sources: dict[str, Source], checkpoint: Checkpoint) 
     if surplus := [name for name in sources if name not in wanted]:
         raise ModelLoadError(f"{_these(surplus)} not part of this model but in {checkpoint.where}.")
     for name, shape in wanted.items():
-        if sources[name].shape != shape:
-            raise ModelLoadError(
-                f"The tensor {name} in {checkpoint.where} has shape {list(sources[name].shape)}; "
-                f"the configuration wants {list(shape)}."
-            )
+        _require_shape(name, sources[name].shape, shape, checkpoint, "the configuration wants")
 
 
 def plan(checkpoint: Checkpoint) -> dict[str, Source]:
@@ -74,27 +74,25 @@ def plan(checkpoint: Checkpoint) -> dict[str, Source]:
         shape = shapes[name]
         if _is_quantisation(name, shapes):
             continue
+        if name.endswith(".weight.packed"):
+            weight = name.removesuffix(".packed")
+            sources[weight] = _int4(weight, stored, shapes, checkpoint)
+            continue
+        if scale := _expert_scale(name, stored):
+            _require_shape(scale, checkpoint.shapes[scale], shape[:-1], checkpoint, f"{stored_name} wants")
+            sources[name] = Source((stored_name, scale), shape, _scale_experts)
+            continue
+        _refuse_bytes(stored_name, checkpoint)
         if name.endswith(".tau.wqwv"):
             half = (shape[0] // 2, *shape[1:])
             base = name.removesuffix("wqwv")
-            sources[base + "wq"] = Source((stored_name,), half, lambda t: t[0].chunk(2)[0])
-            sources[base + "wv"] = Source((stored_name,), half, lambda t: t[0].chunk(2)[1])
-        elif name.endswith(".weight.packed"):
-            weight = name.removesuffix(".packed")
-            sources[weight] = _int4(weight, stored, shapes)
-        elif scale := _expert_scale(name, stored):
-            sources[name] = Source((stored_name, scale), shape, lambda t: t[0].float() * t[1].unsqueeze(-1))
+            sources[base + "wq"] = Source((stored_name,), half, lambda p, t: p.copy_(t[0].chunk(2)[0]))
+            sources[base + "wv"] = Source((stored_name,), half, lambda p, t: p.copy_(t[0].chunk(2)[1]))
         elif family_b and name in TRANSPOSED_IN_B:
-            sources[name] = Source((stored_name,), shape[::-1], lambda t: t[0].T)
+            sources[name] = Source((stored_name,), shape[::-1], lambda p, t: p.copy_(t[0].T))
         else:
-            sources[name] = Source((stored_name,), shape, _as_stored)
+            sources[name] = Source((stored_name,), shape, lambda p, t: p.copy_(t[0]))
     return sources
-
-
-def _as_stored(tensors: list[Tensor]) -> Tensor:
-    if tensors[0].is_floating_point() and tensors[0].itemsize == 1:
-        raise ModelLoadError("The files hold 8-bit experts without their scales (moe_quant).")
-    return tensors[0]
 
 
 def _is_quantisation(name: str, shapes: dict[str, tuple[int, ...]]) -> bool:
@@ -113,21 +111,42 @@ def _expert_scale(name: str, stored: dict[str, str]) -> str | None:
     return None
 
 
-def _int4(weight: str, stored: dict[str, str], shapes: dict[str, tuple[int, ...]]) -> Source:
+def _scale_experts(parameter: Tensor, tensors: list[Tensor]) -> None:
+    """One expert at a time: a whole layer in float32 is a gigabyte in the public sizes."""
+    for target, rows, scale in zip(parameter, *tensors, strict=True):
+        target.copy_(rows.to(target.device).float() * scale.to(target.device).unsqueeze(-1))
+
+
+def _int4(weight: str, stored: dict[str, str], shapes: dict[str, tuple[int, ...]], checkpoint: Checkpoint) -> Source:
     """A Linear in groups of 128 four-bit values (design: model 2.4)."""
     parts = [weight + suffix for suffix in (".packed", ".scale", ".zero_point")]
     bias = weight.removesuffix("weight") + "bias"
     if absent := [part for part in [*parts, bias] if part not in stored]:
         raise ModelLoadError(f"{_these(absent)} missing beside {stored[parts[0]]}.")
-    rows = shapes[bias][0]
-    shape = (rows, 2 * shapes[parts[0]][0] * shapes[parts[0]][1] // rows)
+    rows, groups = shapes[bias][0], 2 * shapes[parts[0]][0]
+    for part, shape in zip(parts, ((groups // 2, INT4_GROUP), (groups, 1), (groups, 1)), strict=True):
+        _require_shape(stored[part], shapes[part], shape, checkpoint, f"groups of {INT4_GROUP} want")
 
-    def unpack(tensors: list[Tensor]) -> Tensor:
-        packed, scale, zero = tensors
+    def unpack(parameter: Tensor, tensors: list[Tensor]) -> None:
+        packed, scale, zero = (tensor.to(parameter.device) for tensor in tensors)
         nibbles = torch.cat([packed >> 4, packed & 15]).float()
-        return ((nibbles - zero.float()) * scale.float()).reshape(shape)
+        parameter.copy_(nibbles.sub_(zero.float()).mul_(scale.float()).view_as(parameter))
 
-    return Source(tuple(stored[part] for part in parts), shape, unpack)
+    return Source(tuple(stored[part] for part in parts), (rows, groups * INT4_GROUP // rows), unpack)
+
+
+def _refuse_bytes(stored_name: str, checkpoint: Checkpoint) -> None:
+    dtype = checkpoint.dtypes[stored_name]
+    if dtype.itemsize == 1:
+        kind = "8-bit numbers without their scales" if dtype.is_floating_point else "whole numbers"
+        raise ModelLoadError(f"The tensor {stored_name} in {checkpoint.where} holds {kind}; it cannot be a weight.")
+
+
+def _require_shape(
+    name: str, found: tuple[int, ...], wanted: tuple[int, ...], checkpoint: Checkpoint, who: str
+) -> None:
+    if found != wanted:
+        raise ModelLoadError(f"The tensor {name} in {checkpoint.where} has shape {list(found)}; {who} {list(wanted)}.")
 
 
 def _these(names: list[str]) -> str:
