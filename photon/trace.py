@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from photon.request import Mode
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """One step. All times are seconds on the device's clock; forward and sampling ran on the compute stream."""
 
     step: int

@@ -115,22 +115,22 @@ class PacedStream(Stream):
         self._device = device
         self._each_s = each_s
         self._free_s = 0.0
+        self._now = device.clock.now
+        self._enqueue = device.queue.append
 
     def run(self, work: Callable[[], None]) -> None:
-        at = self._device.now()
-        self._device.enqueue(lambda: self._run(work, at))
+        self._enqueue((self._run, work, self._now()))
 
     def record(self, event: Event) -> None:
         assert isinstance(event, PacedEvent)
         event.recorded = True
-        at = self._device.now()
-        self._device.enqueue(lambda: self._record(event, at))
+        self._enqueue((self._record, event, self._now()))
 
     def wait(self, event: Event) -> None:
         assert isinstance(event, PacedEvent)
         if not event.recorded:
             raise DeviceError("An event was waited for before it was recorded.")
-        self._device.enqueue(lambda: self._hold(event))
+        self._enqueue((self._hold, event, self._now()))
 
     def _run(self, work: Callable[[], None], at: float) -> None:
         start = max(at, self._free_s)
@@ -139,7 +139,7 @@ class PacedStream(Stream):
     def _record(self, event: PacedEvent, at: float) -> None:
         event.happened_s = max(at, self._free_s)
 
-    def _hold(self, event: PacedEvent) -> None:
+    def _hold(self, event: PacedEvent, at: float) -> None:
         self._free_s = max(self._free_s, event.happened_s)
 
 
@@ -153,10 +153,9 @@ class PacedDevice(Device):
         self.clock = clock or MeasuredClock()
         self.name = f"paced:{accelerator}"
         self.torch_device = torch.device("cpu")
+        self.queue: deque[tuple[Callable[[Any, float], None], Any, float]] = deque()
         self.compute: PacedStream = PacedStream(self)
         self.copy: PacedStream = PacedStream(self, self.table.copy_s)
-        self._queue: deque[Callable[[], None]] = deque()
-        self.enqueue = self._queue.append
         self._spent = 0.0
 
     def event(self) -> PacedEvent:
@@ -178,8 +177,9 @@ class PacedDevice(Device):
     def catch_up(self) -> None:
         """Run all that is enqueued, in order: whatever an event waits for was enqueued before it."""
         with torch.inference_mode():
-            while self._queue:
-                self._queue.popleft()()
+            while self.queue:
+                do, what, enqueued = self.queue.popleft()
+                do(what, enqueued)
 
     def timed(self, executor: Executor) -> Executor:
         return PacedExecutor(self, executor)

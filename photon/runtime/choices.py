@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from photon.errors import InvalidRequestError
 from photon.request import Choice
+from photon.runtime.sampling import SampleNeeds
 from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 _REMEMBERED = 1024
 """Bans can follow the text, so distinct choices are not bounded; what is forgotten is laid out again."""
-
-
-class Kinds(NamedTuple):
-    """Whether any row of a step may take any id of the vocabulary, a coordinate, a size."""
-
-    open: bool
-    coords: bool
-    sizes: bool
 
 
 class ChoiceRows:
@@ -28,31 +19,31 @@ class ChoiceRows:
         self._coord_id, self._size_id = coord_id, size_id
         self._index: dict[Choice, int] = {}
         self._rows = np.zeros((_REMEMBERED, 1 + MAX_ALLOWED + MAX_BANNED), dtype=np.int64)
-        self._kinds: list[Kinds] = []
+        self._needs: list[SampleNeeds] = []
 
-    def stage(self, choices: list[Choice], target: npt.NDArray[np.int64]) -> Kinds:
+    def stage(self, choices: list[Choice], target: npt.NDArray[np.int64]) -> SampleNeeds:
         """Write a row of `Slot.choice_ids` a choice. Raises `InvalidRequestError` for a list that is too long."""
         try:
             indices = [self._index[choice] for choice in choices]
         except KeyError:
             indices = self._add(choices)
         self._rows.take(indices, axis=0, out=target[: len(indices)], mode="clip")
-        kinds = {self._kinds[i] for i in indices}
-        return kinds.pop() if len(kinds) == 1 else Kinds(*map(any, zip(*kinds, strict=True)))
+        needs = [self._needs[i] for i in set(indices)]
+        return needs[0] if len(needs) == 1 else SampleNeeds(*map(any, zip(*needs, strict=True)))
 
     def _add(self, choices: list[Choice]) -> list[int]:
         new = set(choices) - self._index.keys()
         if len(self._index) + len(new) > _REMEMBERED:
             self._index.clear()
-            self._kinds.clear()
+            self._needs.clear()
             new = set(choices)
         for choice in new:
-            row = self._rows[len(self._kinds)]
-            self._kinds.append(self._lay_out(choice, row))
-            self._index[choice] = len(self._kinds) - 1
+            row = self._rows[len(self._needs)]
+            self._needs.append(self._lay_out(choice, row))
+            self._index[choice] = len(self._needs) - 1
         return [self._index[choice] for choice in choices]
 
-    def _lay_out(self, choice: Choice, row: npt.NDArray[np.int64]) -> Kinds:
+    def _lay_out(self, choice: Choice, row: npt.NDArray[np.int64]) -> SampleNeeds:
         allowed, banned = choice
         if allowed is not None and not 0 < len(allowed) <= MAX_ALLOWED:
             raise InvalidRequestError(f"An allow-list has {len(allowed)} ids; allowed is 1..{MAX_ALLOWED}.")
@@ -63,4 +54,4 @@ class ChoiceRows:
         row[1 : 1 + MAX_ALLOWED] = (*ids, *(0,) * (MAX_ALLOWED - len(ids)))
         row[1 + MAX_ALLOWED :] = (*banned, *(-1,) * (MAX_BANNED - len(banned)))
         everything = allowed is None
-        return Kinds(everything, everything or self._coord_id in ids, everything or self._size_id in ids)
+        return SampleNeeds(everything, everything or self._coord_id in ids, everything or self._size_id in ids)

@@ -7,6 +7,7 @@ next forward gathers from it, so a step can be launched before the host has seen
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 
@@ -17,7 +18,7 @@ from photon.devices.base import Device
 from photon.request import Choice, Token
 from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor
-from photon.runtime.sampling import SampleNeeds, uniform
+from photon.runtime.sampling import uniform
 from photon.runtime.slot import VALUES, Slot, SlotSizes
 from photon.scheduler.pipeline import SLOTS
 from photon.scheduler.sequence import Sequence, Step
@@ -49,8 +50,6 @@ class Runner:
         self._pending_ids = torch.zeros(rows, dtype=torch.int64, device=where)
         self._pending_values = torch.zeros(rows, 3, device=where)
         self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
-        self._positions = np.zeros(rows, dtype=np.int64)
-        """By batch row: where the next token that is fed will stand."""
         self._batch_buckets = device.buckets(sizes.max_batch)
         self._page_buckets = device.buckets(sizes.max_pages)
         self._forwards: dict[tuple[int, ...], Callable[[], Outputs]] = {}
@@ -62,7 +61,7 @@ class Runner:
         count = len(shared) + len(sequence.pages)
         table[:count] = shared + sequence.pages
         table[count:] = 0
-        self._positions[sequence.row] = self._prefix_length(sequence) + len(sequence.request.prompt)
+        sequence.base = self._prefix_length(sequence) + len(sequence.request.prompt) - 1
 
     # -- launch ---------------------------------------------------------------------------------------------------
 
@@ -81,11 +80,10 @@ class Runner:
         """Rows stay together until one ends, so most of what a slot last staged still holds: not the positions."""
         if slot.cohort != step.sequences:
             self._stage_cohort(slot, step.sequences)
-        positions = self._positions[slot.row_indices]
-        self._positions[slot.row_indices] = positions + 1
+        positions = [s.base + s.launched for s in step.sequences]
         slot.rows.array[: len(positions), 1] = positions
         batch = _padded(len(positions), self._batch_buckets)
-        pages = _padded(int(positions.max()) // self._page_size + 1, self._page_buckets)
+        pages = _padded(max(positions) // self._page_size + 1, self._page_buckets)
         forward = self._captured(slot, batch, pages, slot.adapted)
 
         def work() -> None:
@@ -102,7 +100,6 @@ class Runner:
         rows[count:batch, :_ROW_FIELDS] = (self._sizes.max_batch, 0, 1, 0)
         rows[:batch, _ROW_FIELDS:] = self._page_tables[rows[:batch, 0]]
         self._stage_sampling_params(slot, sequences)
-        slot.row_indices = rows[:count, 0].copy()
         slot.adapted = any(s.adapter_slot for s in sequences)
         slot.cohort = sequences
 
@@ -216,9 +213,10 @@ class Runner:
 
     def _stage_sampling(self, slot: Slot, step: Step, choices: list[Choice]) -> Callable[[], None]:
         count = len(choices)
-        kinds = self._choices.stage(choices, slot.choice_ids.array)
-        self._stage_draws(slot, step.sequences)
-        needs = SampleNeeds(*kinds, drawn=bool(slot.drawn))
+        needs = self._choices.stage(choices, slot.choice_ids.array)
+        if slot.drawn:
+            self._stage_draws(slot, step.sequences)
+            needs = needs._replace(drawn=True)
 
         def work() -> None:
             assert slot.hidden is not None
@@ -294,7 +292,9 @@ _token: Callable[[tuple[float, ...]], Token] = partial(tuple.__new__, Token)
 
 
 def _padded(count: int, buckets: tuple[int, ...]) -> int:
-    return next((b for b in buckets if b >= count), count)
+    """The first bucket that holds `count`, or `count` itself."""
+    i = bisect_left(buckets, count)
+    return buckets[i] if i < len(buckets) else count
 
 
 def _nothing() -> None:

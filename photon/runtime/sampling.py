@@ -6,7 +6,7 @@ request's seed and the token's index alone, so neither batch mates nor copy timi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,14 +20,13 @@ _TOP_K = 256
 """A top-p draw looks at this many candidates: what lies beyond is negligible, and a full sort is slow."""
 
 
-@dataclass(frozen=True)
-class SampleNeeds:
+class SampleNeeds(NamedTuple):
     """What the rows of a step need, known to the host: work that nobody needs is not done."""
 
     open: bool  # a row may take any id of the vocabulary
     coords: bool
     sizes: bool
-    drawn: bool  # a row has temperature > 0
+    drawn: bool = False  # a row has temperature > 0
 
 
 def uniform(seed: int, index: int) -> float:

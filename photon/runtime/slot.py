@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from photon.devices.base import Device
@@ -72,8 +71,7 @@ class Slot:
         self.host_values = device.host_buffer(batch, VALUES, dtype=torch.float32)
         self.host_ids_array, self.host_values_array = self.host_ids.numpy(), self.host_values.numpy()
         self.cohort: list[Sequence] | None = None
-        """The rows whose lasting fields are staged; the following three are theirs, too."""
-        self.row_indices = np.zeros(0, dtype=np.int64)
+        """The rows whose lasting fields are staged; with them: has one an adapter, and which draw at random."""
         self.adapted = False
         self.drawn: list[int] = []
         self.hidden: torch.Tensor | None = None

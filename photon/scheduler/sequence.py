@@ -44,8 +44,8 @@ class Times:
 class Sequence:
     """Generated tokens are counted twice: `launched` asked of the device, `committed` read and taken by the state.
 
-    `finalized` means that the result is out; the row, its pages and its adapter slot stay until no launched step
-    holds it (`inflight_refs` 0).
+    The token that is fed after `launched` tokens stands at position `base + launched`. `finalized` means that the
+    result is out; the row, its pages and its adapter slot stay until no launched step holds it (`inflight_refs` 0).
     """
 
     id: int
@@ -54,6 +54,7 @@ class Sequence:
     listener: Listener
     phase: Phase = Phase.WAITING
     row: int = -1
+    base: int = 0
     pages: list[int] = field(default_factory=list)
     adapter_slot: int = 0
     loads_adapter: bool = False
