@@ -12,6 +12,7 @@ from photon.config import EngineConfig
 from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
+from photon.runtime.backends import choose
 from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
 
@@ -56,6 +57,7 @@ class ModelExecutor:
         self.cache = PagedCache(
             text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
+        self._backend = choose(device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
         self.sample = Sampler(model, continue_over_vocabulary=config.parity)
 
@@ -74,7 +76,7 @@ class ModelExecutor:
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         x = self._model.embed(ids, values[..., 0], values[..., 1:])
-        attend = PagedAttention(self.cache, pages, positions, valid)
+        attend = PagedAttention(self.cache, self._backend, pages, positions, valid)
         hidden = self._model.text(x, positions, attend, self._adapters.batch(adapters))
         last = valid.sum(dim=1) - 1
         hidden = hidden[torch.arange(len(last), device=last.device), last]
@@ -85,6 +87,6 @@ class ModelExecutor:
     ) -> tuple[Tensor, Tensor]:
         x = self._model.embed(ids, values[:, 0], values[:, 1:])
         at = positions.unsqueeze(1)
-        attend = PagedAttention(self.cache, pages, at)
+        attend = PagedAttention(self.cache, self._backend, pages, at)
         hidden = self._model.text(x.unsqueeze(1), at, attend, self._adapters.batch(adapters)).squeeze(1)
         return hidden, self._model.logits(hidden)

@@ -1,0 +1,200 @@
+"""Ways to attend to paged keys and values; each is checked against `Gather`, the plain reference.
+
+A backend makes a plan once a step, from the page tables and positions, and uses it in every layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+
+
+@dataclass(frozen=True)
+class Reads:
+    """pages int64 [B, n]: page tables; positions int64 [B, T] of the queries: each sees the keys up to its own."""
+
+    pages: Tensor
+    positions: Tensor
+    page_size: int
+
+    def causal_bias(self) -> Tensor:
+        """float32 [B, 1, T, n * page_size]: 0 where a query may look, -inf elsewhere."""
+        slots = torch.arange(self.pages.shape[1] * self.page_size, device=self.pages.device)
+        hidden = slots > self.positions.unsqueeze(-1)
+        return torch.zeros(hidden.shape, device=slots.device).masked_fill_(hidden, float("-inf")).unsqueeze(1)
+
+
+class Backend(Protocol):
+    name: str
+
+    def plan(self, reads: Reads) -> Any: ...
+
+    def attend(self, plan: Any, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """q [B, T, h, d], keys and values [pages, page_size, h_kv, d] -> [B, T, h, d]."""
+
+
+def full_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention without a mask, all [B, T, heads, d]; the fused operator is the faster one for whole blocks."""
+    grouped = q.shape[2] != k.shape[2]
+    return F.scaled_dot_product_attention(
+        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), enable_gqa=grouped
+    ).transpose(1, 2)
+
+
+def gathered(pages: Tensor, store: Tensor) -> Tensor:
+    """Rows' pages side by side: pages [B, n], store [pages, page_size, h_kv, d] -> [B, n * page_size, h_kv, d]."""
+    return store.index_select(0, pages.flatten()).view(len(pages), -1, *store.shape[2:])
+
+
+class Gather:
+    """Product, float32 softmax, product over gathered pages: on a CPU several times faster than the fused operator
+    for one-token steps (design: engine 6)."""
+
+    name = "gather"
+
+    def plan(self, reads: Reads) -> tuple[Tensor, Tensor]:
+        return reads.pages, reads.causal_bias()
+
+    def attend(self, plan: tuple[Tensor, Tensor], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        pages, bias = plan
+        k, v = gathered(pages, keys), gathered(pages, values)
+        groups = q.shape[2] // k.shape[2]
+        if groups > 1:
+            k, v = k.repeat_interleave(groups, dim=2), v.repeat_interleave(groups, dim=2)
+        scores = torch.matmul(q.transpose(1, 2), k.permute(0, 2, 3, 1)).float() * q.shape[-1] ** -0.5
+        weights = torch.softmax(scores + bias, dim=-1).to(v.dtype)
+        return torch.matmul(weights, v.transpose(1, 2)).transpose(1, 2)
+
+
+class Fused:
+    """The fused operator over gathered pages."""
+
+    name = "fused"
+
+    def plan(self, reads: Reads) -> tuple[Tensor, Tensor]:
+        return reads.pages, reads.causal_bias()
+
+    def attend(self, plan: tuple[Tensor, Tensor], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        pages, bias = plan
+        k, v = gathered(pages, keys), gathered(pages, values)
+        out = F.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
+            attn_mask=bias.to(q.dtype),
+            enable_gqa=q.shape[2] != k.shape[2],
+        )
+        return out.transpose(1, 2)
+
+
+class Flex:
+    """FlexAttention over the whole page store: the mask says which pages are a row's, so nothing is gathered."""
+
+    name = "flex"
+
+    def plan(self, reads: Reads) -> tuple[Reads, dict[int, BlockMask]]:
+        return reads, {}
+
+    def attend(self, plan: tuple[Reads, dict[int, BlockMask]], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        reads, masks = plan
+        total = len(keys)
+        if total not in masks:
+            masks[total] = self._mask(reads, total)
+        batch = q.shape[0]
+        k = keys.flatten(0, 1).transpose(0, 1).expand(batch, -1, -1, -1)
+        v = values.flatten(0, 1).transpose(0, 1).expand(batch, -1, -1, -1)
+        out = flex_attention(q.transpose(1, 2), k, v, block_mask=masks[total], enable_gqa=q.shape[2] != keys.shape[2])
+        assert isinstance(out, Tensor)
+        return out.transpose(1, 2)
+
+    @staticmethod
+    def _mask(reads: Reads, total: int) -> BlockMask:
+        size, (batch, count) = reads.page_size, reads.pages.shape
+        order = torch.arange(count, device=reads.pages.device).expand(batch, -1)
+        place = torch.full((batch, total), -1, device=order.device).scatter_(1, reads.pages, order)
+        place[:, 0] = -1  # scratch belongs to nobody
+
+        def sees(b: Tensor, h: Tensor, query: Tensor, slot: Tensor) -> Tensor:
+            index = place[b, slot // size]
+            return (index >= 0) & (index * size + slot % size <= reads.positions[b, query])
+
+        return create_block_mask(sees, batch, None, reads.positions.shape[1], total * size, device=str(order.device))
+
+
+class Varlen:
+    """PyTorch's variable-length attention with a block table (torch >= 2.13, CUDA).
+
+    A row's new positions are the last ones that it has used, so the kernel's causal window, aligned to the end, is the
+    mask; this holds for prompts and for single tokens alike, padding excepted, whose output nobody reads.
+    """
+
+    name = "varlen"
+
+    def __init__(self) -> None:
+        from torch.nn.attention.varlen import varlen_attn
+
+        self._varlen = varlen_attn
+
+    def plan(self, reads: Reads) -> tuple[Tensor, Tensor, Tensor, int]:
+        batch, tokens = reads.positions.shape
+        starts = torch.arange(batch + 1, device=reads.pages.device, dtype=torch.int32) * tokens
+        # Padding repeats the first position, so the row ends `tokens` after its first position.
+        used = (reads.positions[:, 0] + tokens).to(torch.int32)
+        return starts, used, reads.pages.to(torch.int32), reads.page_size
+
+    def attend(self, plan: tuple[Tensor, Tensor, Tensor, int], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        starts, used, pages, page_size = plan
+        batch, tokens = q.shape[:2]
+        out = self._varlen(
+            q.flatten(0, 1),
+            keys,
+            values,
+            starts,
+            None,
+            tokens,
+            pages.shape[1] * page_size,
+            window_size=(-1, 0),
+            enable_gqa=q.shape[2] != keys.shape[2],
+            seqused_k=used,
+            block_table=pages,
+        )
+        assert isinstance(out, Tensor)
+        return out.view(batch, tokens, *q.shape[2:])
+
+
+def disagreement(
+    backend: Backend, device: torch.device, dtype: torch.dtype, heads: int, head_dim: int, size: int
+) -> float:
+    """The largest difference from `Gather` on random pages, for a one-token step and for a prompt."""
+    generator = torch.Generator().manual_seed(0)
+    store = torch.randn(2, 9, size, heads, head_dim, generator=generator).to(device, dtype)
+    pages = torch.tensor([[3, 1, 8], [5, 2, 7]], device=device)
+    worst = 0.0
+    for tokens in (1, 4):
+        first = torch.tensor([[2 * size + 1], [size + 2]], device=device)
+        reads = Reads(pages, first + torch.arange(tokens, device=device), size)
+        q = torch.randn(2, tokens, heads, head_dim, generator=generator).to(device, dtype)
+        expected, found = (b.attend(b.plan(reads), q, *store) for b in (Gather(), backend))
+        worst = max(worst, float((expected.float() - found.float()).abs().max()))
+    return worst
+
+
+def choose(device: torch.device, dtype: torch.dtype, heads: int, head_dim: int, page_size: int) -> Backend:
+    """The plain one on a CPU; on CUDA the first that runs with this torch and agrees with the plain one."""
+    if device.type == "cpu":
+        return Gather()
+    for kind in (Varlen, Fused):
+        try:
+            backend: Backend = kind()
+            if disagreement(backend, device, dtype, heads, head_dim, page_size) <= TOLERANCE[dtype]:
+                return backend
+        except (ImportError, RuntimeError, TypeError, ValueError, NotImplementedError):
+            continue  # this torch or this device does not have it
+    return Gather()
