@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 
 from photon.errors import ModelLoadError
+from photon.models.hub import Repo, find, find_weights
 from photon.models.moondream.checkpoint import Checkpoint, read_json
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
-from photon.models.moondream.names import our_names
-from photon.models.moondream.published import PUBLISHED, TOKENIZER_REPO, Published, fitted, recognised
+from photon.models.moondream.names import is_family_b, our_names
+from photon.models.moondream.published import PUBLISHED, Published, fitted, recognised, tokenizer_repo
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.moondream.weights import load_moondream
 from photon.models.vocabulary import Vocabulary
@@ -34,32 +35,45 @@ class LoadedModel:
 
 
 def load_model(name_or_path: str, device: torch.device, dtype: torch.dtype) -> LoadedModel:
-    """Load a bundled or public model by name, a checkpoint folder, or a weight file.
+    """Load a bundled or public model by name (or name@revision), a checkpoint folder, or a weight file.
 
     Reads only what is on this machine. Raises ModelLoadError, naming the file, tensor or field, when
     something is missing or does not fit.
     """
     if name_or_path in BUNDLED:
         return _load_path(name_or_path, BUNDLED[name_or_path], device, dtype)
-    if name_or_path in PUBLISHED:
-        return _load_published(name_or_path, PUBLISHED[name_or_path], device, dtype)
+    published = published_model(name_or_path)
+    if published is not None and published.repo is not None:
+        return _load_published(name_or_path, published.repo, published.config, device, dtype)
     path = Path(name_or_path).expanduser()
     if path.exists():
         return _load_path(path.stem if path.is_file() else path.resolve().name, path, device, dtype)
+    if published is not None:
+        raise ModelLoadError(
+            f"The weights of {name_or_path} are not public in a form that can be fetched; name the folder or file "
+            "that holds them, with their tokenizer.json beside them."
+        )
     known = ", ".join([*BUNDLED, *PUBLISHED])
     raise ModelLoadError(
         f"There is no model {name_or_path!r}. Known names are {known}; a folder or a .safetensors file works too."
     )
 
 
+def published_model(name: str) -> Published | None:
+    """The public checkpoint of a name, or of name@revision."""
+    base, _, revision = name.partition("@")
+    return PUBLISHED[base].at(revision) if base in PUBLISHED else None
+
+
 def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
     folder = path.parent if path.is_file() else path
     checkpoint = Checkpoint.open(path)
-    config = _config_of(folder, checkpoint)
-    tokenizer_file = folder / "tokenizer.json"
-    if not tokenizer_file.is_file() and not _has_own_config(folder):
-        tokenizer_file = _downloaded(TOKENIZER_REPO, "main") / "tokenizer.json"
-    tokenizer = Tokenizer.load(tokenizer_file)
+    if _has_own_config(folder):
+        config = MoondreamConfig.from_dict(read_json(folder / "config.json"))
+        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    else:
+        config = recognised(_our_shapes(checkpoint), is_family_b(checkpoint.shapes))
+        tokenizer = _tokenizer_beside(folder, name, config)
     model = load_moondream(config, checkpoint, device, dtype)
     return LoadedModel(name, model, tokenizer, _vocabulary_of(folder))
 
@@ -69,17 +83,16 @@ def _vocabulary_of(folder: Path) -> Vocabulary | None:
     return Vocabulary.load(file) if file.is_file() else None
 
 
-def _load_published(name: str, published: Published, device: torch.device, dtype: torch.dtype) -> LoadedModel:
-    tokenizer = Tokenizer.load(_downloaded(TOKENIZER_REPO, "main") / "tokenizer.json")
-    checkpoint = Checkpoint.open(_downloaded(published.repo, published.revision))
-    config = fitted(published.config, _our_shapes(checkpoint))
+def _load_published(
+    name: str, repo: Repo, config: MoondreamConfig, device: torch.device, dtype: torch.dtype
+) -> LoadedModel:
+    folder = find_weights(repo)
+    if folder is None:
+        raise _not_here(f"The checkpoint {name}", name)
+    checkpoint = Checkpoint.open(folder)
+    tokenizer = _fetched_tokenizer(name, config)
+    config = fitted(config, _our_shapes(checkpoint))
     return LoadedModel(name, load_moondream(config, checkpoint, device, dtype), tokenizer, None)
-
-
-def _config_of(folder: Path, checkpoint: Checkpoint) -> MoondreamConfig:
-    if _has_own_config(folder):
-        return MoondreamConfig.from_dict(read_json(folder / "config.json"))
-    return recognised(_our_shapes(checkpoint))
 
 
 def _has_own_config(folder: Path) -> bool:
@@ -92,14 +105,38 @@ def _our_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
     return {ours: checkpoint.shapes[stored] for ours, stored in our_names(checkpoint.shapes).items()}
 
 
-def _downloaded(repo: str, revision: str) -> Path:
-    """The folder of a repository in the local Hugging Face cache; never touches the network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+def _tokenizer_beside(folder: Path, name: str, config: MoondreamConfig) -> Tokenizer:
+    """The tokenizer.json beside public weights if it is theirs: the public repositories still hold the one of an
+    earlier format."""
+    file = folder / "tokenizer.json"
+    beside = Tokenizer.load(file) if file.is_file() else None
+    if beside is not None and _ends_alike(beside, config):
+        return beside
+    if tokenizer_repo(config) is not None:
+        return _fetched_tokenizer(name, config)
+    if beside is None:
+        raise ModelLoadError(f"There is no tokenizer file {file}; weights in the old format need theirs beside them.")
+    raise ModelLoadError(
+        f"The tokenizer file {file} is not that of these weights: {_END} is {beside.id_of(_END)} in it, "
+        f"and they end their answers with {config.tokenizer.eos_id}."
+    )
 
-    try:
-        return Path(snapshot_download(repo, revision=revision, local_files_only=True))
-    except LocalEntryNotFoundError as error:
-        raise ModelLoadError(
-            f"The files of {repo} are not on this machine; fetch them with: hf download {repo} --revision {revision}"
-        ) from error
+
+_END = "<|endoftext|>"
+
+
+def _ends_alike(tokenizer: Tokenizer, config: MoondreamConfig) -> bool:
+    return tokenizer.id_of(_END) in (None, config.tokenizer.eos_id)
+
+
+def _fetched_tokenizer(name: str, config: MoondreamConfig) -> Tokenizer:
+    repo = tokenizer_repo(config)
+    file = find(repo, "tokenizer.json") if repo else None
+    if file is None:
+        raise _not_here(f"The tokenizer of {name}", name)
+    return Tokenizer.load(file)
+
+
+def _not_here(what: str, name: str) -> ModelLoadError:
+    public = name if published_model(name) else "moondream2"
+    return ModelLoadError(f"{what} is not on this machine; fetch it with: python -m photon download {public}")

@@ -44,8 +44,8 @@ _FAMILY_B = [(re.compile(pattern), replacement) for pattern, replacement in FAMI
 TRANSPOSED_IN_B = frozenset({"region.coord_features", "region.size_features"})
 
 
-def is_family_b(names: Iterable[str]) -> bool:
-    return any(name.startswith("text_model.transformer.") for name in names)
+def is_family_b(stored: Iterable[str]) -> bool:
+    return any(_clean(name).startswith("text_model.transformer.") for name in stored)
 
 
 def our_names(stored: Iterable[str]) -> dict[str, str]:
@@ -53,8 +53,8 @@ def our_names(stored: Iterable[str]) -> dict[str, str]:
 
     Raises ModelLoadError when two stored names mean the same tensor.
     """
-    clean = {name: name.replace("_orig_mod.", "") for name in stored}
-    family_b = is_family_b(clean.values())
+    clean = {name: _clean(name) for name in stored}
+    family_b = is_family_b(clean)
     found: dict[str, str] = {}
     for name, stripped in clean.items():
         ours = _from_b(stripped) if family_b else stripped.removeprefix("model.")
@@ -62,6 +62,11 @@ def our_names(stored: Iterable[str]) -> dict[str, str]:
             raise ModelLoadError(f"The tensors {found[ours]} and {name} mean the same parameter {ours}.")
         found[ours] = name
     return found
+
+
+def _clean(name: str) -> str:
+    """Without the residue that a compiled model leaves in names."""
+    return name.replace("_orig_mod.", "")
 
 
 def _from_b(name: str) -> str:

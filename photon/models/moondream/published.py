@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from photon.errors import ModelLoadError
+from photon.models.hub import Repo
 from photon.models.moondream.config import (
     MoeConfig,
     MoondreamConfig,
@@ -16,7 +18,8 @@ from photon.models.moondream.config import (
     VisionConfig,
 )
 
-TOKENIZER_REPO = "moondream/starmie-v1"
+STARMIE = Repo("moondream/starmie-v1", "35192e10a54e36eabe0a7cc57a2c1aab371cafc5")
+"""The tokenizer of Moondream 2 since June 2025 and of Moondream 3."""
 
 _VISION = VisionConfig(
     proj_out_dim=2048,
@@ -68,7 +71,24 @@ MOONDREAM_3 = MoondreamConfig(
     ),
 )
 
-# The 0.5B model predates coordinate tokens: no id is a coordinate, and only the text skills are offered.
+# Coordinate tokens came later: here no id is a coordinate, and only the text skills are offered.
+_OLD_FORMAT = TokenizerConfig(
+    bos_id=50256,
+    eos_id=50256,
+    answer_id=-1,
+    thinking_id=-1,
+    coord_id=-1,
+    size_id=-1,
+    start_ground_points_id=-1,
+    end_ground_id=-1,
+    templates={
+        "query": {"prefix": [198, 198, 24361, 25], "suffix": [198, 198, 33706, 25]},
+        "caption": {"short": [198, 198, 16438, 8305, 25], "normal": [198, 198, 24334, 1159, 25]},
+    },
+)
+
+MOONDREAM_2_OLD = dataclasses.replace(MOONDREAM_2, tokenizer=_OLD_FORMAT)
+
 MOONDREAM_HALF = MoondreamConfig(
     text=TextConfig(dim=1024, ff_dim=4096, n_layers=24, vocab_size=51200, max_context=2048, n_heads=16),
     vision=VisionConfig(
@@ -81,37 +101,47 @@ MOONDREAM_HALF = MoondreamConfig(
         proj_inner_dim=8192,
     ),
     region=dataclasses.replace(_REGION, dim=1024),
-    tokenizer=TokenizerConfig(
-        bos_id=50256,
-        eos_id=50256,
-        answer_id=-1,
-        thinking_id=-1,
-        coord_id=-1,
-        size_id=-1,
-        start_ground_points_id=-1,
-        end_ground_id=-1,
-        templates={
-            "query": {"prefix": [198, 198, 24361, 25], "suffix": [198, 198, 33706, 25]},
-            "caption": {"short": [198, 198, 16438, 8305, 25], "normal": [198, 198, 24334, 1159, 25]},
-        },
-    ),
+    tokenizer=_OLD_FORMAT,
 )
 
 
 @dataclass(frozen=True)
 class Published:
-    """A public checkpoint: where it is fetched from and what it is."""
+    """A public checkpoint: what it is, and the repository that it is fetched from.
 
-    repo: str
-    revision: str
+    Without a repository it is loaded from a folder only. Revisions named by a date before `since` have another format.
+    """
+
     config: MoondreamConfig
+    repo: Repo | None = None
+    since: str = ""
+
+    def at(self, revision: str) -> Published:
+        """The same at another revision; an empty one is the pinned one. Raises ModelLoadError if it is too old."""
+        if not revision or self.repo is None:
+            return self
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", revision) and revision < self.since:
+            raise ModelLoadError(
+                f"{self.repo.id} at {revision} has prompts and tokens of an earlier format; allowed are revisions "
+                f"since {self.since}."
+            )
+        return dataclasses.replace(self, repo=dataclasses.replace(self.repo, revision=revision))
 
 
 PUBLISHED: Mapping[str, Published] = {
-    "moondream2": Published("vikhyatk/moondream2", "2025-06-21", MOONDREAM_2),
-    "moondream3-preview": Published("moondream/moondream3-preview", "main", MOONDREAM_3),
-    "moondream3.1-9B-A2B": Published("moondream/moondream3.1-9B-A2B", "main", MOONDREAM_3),
+    "moondream2": Published(MOONDREAM_2, Repo("vikhyatk/moondream2", "2025-06-21"), "2025-06-21"),
+    "moondream3-preview": Published(
+        MOONDREAM_3, Repo("moondream/moondream3-preview", "5112966d1a723413b1c9a1e8bea272b72e647b35")
+    ),
+    "moondream3.1": Published(MOONDREAM_3, Repo("moondream/moondream3.1-9B-A2B", "main")),
+    "moondream-0.5b": Published(MOONDREAM_HALF),
 }
+"""By the names that `load_model` takes. Of the 0.5B model only ONNX files are public."""
+
+
+def tokenizer_repo(config: MoondreamConfig) -> Repo | None:
+    """Where the tokenizer of a public model is fetched from; the old format's has to lie beside the weights."""
+    return None if config.tokenizer == _OLD_FORMAT else STARMIE
 
 
 def fitted(config: MoondreamConfig, shapes: Mapping[str, tuple[int, ...]]) -> MoondreamConfig:
@@ -123,11 +153,14 @@ def fitted(config: MoondreamConfig, shapes: Mapping[str, tuple[int, ...]]) -> Mo
     return dataclasses.replace(config, region=dataclasses.replace(config.region, norm=norm))
 
 
-def recognised(shapes: Mapping[str, tuple[int, ...]]) -> MoondreamConfig:
-    """The published configuration that tensors of these shapes belong to; ModelLoadError if none."""
-    width = shapes.get("text.wte", (0, 0))[1]
+def recognised(shapes: Mapping[str, tuple[int, ...]], family_b: bool = False) -> MoondreamConfig:
+    """The published configuration that tensors of these shapes belong to; ModelLoadError if none.
+
+    A dense model in the older names speaks the old format too (design: model 1.4, 2.1).
+    """
+    width = (*shapes.get("text.wte", ()), 0, 0)[1]
     experts = any(name.endswith(".mlp.router.weight") for name in shapes)
-    for config in (MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF):
+    for config in (MOONDREAM_2_OLD if family_b else MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF):
         if config.text.dim == width and (config.text.moe is not None) == experts:
             return fitted(config, shapes)
     raise ModelLoadError(

@@ -26,6 +26,16 @@ class Tokenizer:
         except Exception as error:  # the library raises plain Exception
             raise ModelLoadError(f"The tokenizer file {path} cannot be read: {error}.") from error
 
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids that the file declares as special."""
+        return frozenset(i for i, token in self._inner.get_added_tokens_decoder().items() if token.special)
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a whole token, None if the vocabulary lacks it."""
+        found: int | None = self._inner.token_to_id(token)
+        return found
+
     def encode(self, text: str) -> list[int]:
         return list(self._inner.encode(text, add_special_tokens=False).ids)
 

@@ -67,7 +67,7 @@ def check(model: Moondream, sources: dict[str, Source], checkpoint: Checkpoint) 
 def plan(checkpoint: Checkpoint) -> dict[str, Source]:
     """{our name: source} of everything in the files that is a parameter."""
     stored = our_names(checkpoint.shapes)
-    family_b = is_family_b(stored_name.replace("_orig_mod.", "") for stored_name in stored.values())
+    family_b = is_family_b(stored.values())
     shapes = {ours: checkpoint.shapes[name] for ours, name in stored.items()}
     sources: dict[str, Source] = {}
     for name, stored_name in stored.items():

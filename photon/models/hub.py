@@ -1,0 +1,87 @@
+"""Repositories of the Hugging Face Hub: their files on this machine, and fetching them.
+
+`find` and `find_weights` look at the local cache alone; only `fetch` and `fetch_weights` use the network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from photon.errors import ModelLoadError
+from photon.models.moondream.checkpoint import INDEX, SINGLE, read_index
+
+
+@dataclass(frozen=True)
+class Repo:
+    """A repository at one revision: a commit, tag or branch."""
+
+    id: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.id} at {self.revision}"
+
+
+def find(repo: Repo, file: str) -> Path | None:
+    """The file in the local cache, or None."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo.id, file, revision=repo.revision)
+    return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+
+
+def find_weights(repo: Repo) -> Path | None:
+    """The folder with all weight files of the repository, or None if any is not in the local cache.
+
+    Raises ModelLoadError if the index of its shards is damaged.
+    """
+    index = find(repo, INDEX)
+    needed = set(read_index(index).values()) if index else {SINGLE}
+    files = [find(repo, file) for file in needed]
+    return files[0].parent if all(files) and files[0] else None
+
+
+def fetch(repo: Repo, file: str) -> Path:
+    """Download the file unless it is in the local cache; shows a progress bar on stderr, goes on where it stopped.
+
+    Raises ModelLoadError that says in one sentence why it cannot be had.
+    """
+    path = _fetch(repo, file)
+    if path is None:
+        raise ModelLoadError(f"There is no file {file} in {repo}.")
+    return path
+
+
+def fetch_weights(repo: Repo) -> Path:
+    """Download all weight files; returns their folder. Raises as `fetch`."""
+    index = _fetch(repo, INDEX)
+    needed = sorted(set(read_index(index).values())) if index else [SINGLE]
+    return [fetch(repo, file) for file in needed][-1].parent
+
+
+def _fetch(repo: Repo, file: str) -> Path | None:
+    """None if the repository has no such file."""
+    from huggingface_hub import errors, hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repo.id, file, revision=repo.revision))
+    except errors.RemoteEntryNotFoundError:
+        return None
+    except errors.GatedRepoError as error:
+        raise ModelLoadError(
+            f"{repo.id} is given on request only: ask at https://huggingface.co/{repo.id}, then run `hf auth login`."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ModelLoadError(f"{repo.id} has no revision {repo.revision}.") from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelLoadError(
+            f"There is no repository {repo.id} that may be read from here; a private one needs `hf auth login`."
+        ) from error
+    except errors.LocalEntryNotFoundError as error:
+        raise ModelLoadError(
+            f"{file} of {repo} is not on this machine and the Hub cannot be reached; try again when it is online."
+        ) from error
+    except Exception as error:  # the library, its transport and the disk raise many kinds
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ModelLoadError(f"{file} of {repo} cannot be fetched: {reason[0].rstrip('.')}.") from error
