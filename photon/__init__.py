@@ -1,7 +1,8 @@
 """Photon: an inference engine for Moondream-style vision-language models with pipelined decoding."""
 
+from photon.asking import ImageLike
 from photon.config import EngineConfig
-from photon.engine import ImageLike, Photon
+from photon.engine import Photon
 from photon.errors import (
     DeviceError,
     EngineStoppedError,
@@ -13,11 +14,13 @@ from photon.errors import (
     UnknownWordError,
     UnsupportedSkillError,
 )
-from photon.job import Result
 from photon.models.vocabulary import Vocabulary
+from photon.result import Result
+from photon.streaming import AsyncStream, Stream
 from photon.trace import Metrics, StepRecord
 
 __all__ = [
+    "AsyncStream",
     "DeviceError",
     "EngineConfig",
     "EngineStoppedError",
@@ -31,6 +34,7 @@ __all__ = [
     "RequestCancelledError",
     "Result",
     "StepRecord",
+    "Stream",
     "UnknownWordError",
     "UnsupportedSkillError",
     "Vocabulary",

@@ -103,7 +103,7 @@ class Built:
     loaded: LoadedModel
     device: Device
     dtype: torch.dtype
-    max_adapter_rank: int
+    config: EngineConfig
     core: Core
     loop: EngineLoop
     pool: ThreadPoolExecutor
@@ -147,7 +147,7 @@ def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: tor
     core = build_core(ModelShape.of(model), config, total, device, executor, preprocess, pool, notify)
     loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
     loop.start()
-    return Built(loaded, device, dtype, config.max_adapter_rank, core, loop, pool)
+    return Built(loaded, device, dtype, config, core, loop, pool)
 
 
 def default_kv_pages(model: Moondream, config: EngineConfig, dtype: torch.dtype) -> int:

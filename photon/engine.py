@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image
 
+from photon.asking import Asking, ImageLike, RefsLike, SettingsLike, image_ref
 from photon.build import Built, build
-from photon.config import EngineConfig, Settings
-from photon.errors import InvalidRequestError
-from photon.job import Job, Result
-from photon.models.moondream.lora import Adapter, read_adapter
+from photon.config import EngineConfig
 from photon.models.vocabulary import Vocabulary
-from photon.request import ImageRef, Rgb
+from photon.request import ImageRef
+from photon.result import Result
 from photon.skills import PLANS, Ask, SkillContext
-from photon.skills.references import reference_tokens
+from photon.skills.segment import segment_end
+from photon.streaming import AsyncStream, Last, LoopMailbox, Stream, ThreadMailbox
 from photon.trace import StepRecord
 
-ImageLike: TypeAlias = Image.Image | Rgb | ImageRef
 _STATS_WINDOW_S = 10.0
 
 
@@ -30,111 +26,208 @@ class Photon:
     """One model behind one engine thread. Verbs may be called from any thread; `close` it when done.
 
     Every verb raises `InvalidRequestError` for a bad value before anything is queued, `QueueFullError` when too many
-    wait, `EngineStoppedError` after `close` or a failure.
+    wait, `EngineStoppedError` after `close` or a failure; a stream raises the latter two from its first piece on.
+    settings: temperature, top_p, max_tokens, max_objects, seed, logprobs and variant (the name of an adapter).
+    spatial_refs: points [x, y] and boxes [x_min, y_min, x_max, y_max] in 0..1 that belong to the question.
+    `pipelined=False` answers one request in blocking mode, with the same result.
     """
 
     def __init__(self, built: Built) -> None:
         self._built = built
         self._loop = built.loop
-        self._adapters: dict[str, Adapter] = {}
         self._context = SkillContext(
-            built.loaded.name, built.loaded.model.config, built.loaded.tokenizer, built.loaded.vocabulary
+            built.loaded.name,
+            built.loaded.model.config,
+            built.loaded.tokenizer,
+            built.loaded.vocabulary,
+            parity=built.config.parity,
         )
+        self._asking = Asking(self._context, built.config.max_adapter_rank)
+        self._ask = self._asking.ask
 
     @classmethod
     def load(cls, name_or_path: str, config: EngineConfig | None = None) -> Photon:
         """Load a model by name, folder or .safetensors file and start its engine. Raises `ModelLoadError`."""
         return cls(build(name_or_path, config or EngineConfig()))
 
-    # -- verbs ----------------------------------------------------------------------------------------------------
+    # -- verbs: arguments and results are those of the official client ---------------------------------------------
 
-    def point(self, image: ImageLike, object: str, **options: Any) -> Result:
-        """{"points": [{"x", "y", "score"}]}. Options: settings, spatial_refs, pipelined (see `_ask`)."""
-        return self._wait(self._start("point", image, object, **options))
+    def query(
+        self,
+        image: ImageLike | None = None,
+        question: str | None = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        reasoning: bool = False,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"answer": str}; reasoning adds {"reasoning": {"text", "grounding": [{"start_idx", "end_idx", "points"}]}}.
 
-    def detect(self, image: ImageLike, object: str, **options: Any) -> Result:
+        With `stream` the answer is a `Stream` of its pieces. Without an image the question stands for itself.
+        """
+        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        return self._text(ask, "answer")
+
+    def caption(
+        self,
+        image: ImageLike,
+        length: str = "normal",
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"caption": str}, `length` being short, normal or long; with `stream` a `Stream` of its pieces."""
+        return self._text(self._ask("caption", image, length, settings, None, pipelined, stream), "caption")
+
+    def point(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"points": [{"x", "y", "score"}]}."""
+        return self._wait(self._ask("point", image, object, settings, spatial_refs, pipelined))
+
+    def detect(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
         """{"objects": [{"x_min", "y_min", "x_max", "y_max", "score"}]}."""
-        return self._wait(self._start("detect", image, object, **options))
+        return self._wait(self._ask("detect", image, object, settings, spatial_refs, pipelined))
 
-    def segment(self, image: ImageLike, object: str, **options: Any) -> Result:
-        """The best object's {"path", "bbox", "polygons"} and all of them in "objects"."""
-        return self._wait(self._start("segment", image, object, **options))
+    def segment(
+        self,
+        image: ImageLike,
+        object: str,
+        spatial_refs: RefsLike = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Any:
+        """The best object's {"path", "bbox", "polygons"} and all of them in "objects".
 
-    async def apoint(self, image: ImageLike, object: str, **options: Any) -> Result:
-        """`point` for asyncio: cancelling the task cancels the request in the engine."""
-        return await self._await(self._start("point", image, object, **options))
+        With `stream` a `Stream` of {"bbox"}, then {"chunk"}s of the path, then {"path", "bbox", "completed": True}.
+        """
+        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        return self._open(ask, segment_end) if ask.stream else self._wait(ask)
 
-    async def adetect(self, image: ImageLike, object: str, **options: Any) -> Result:
-        return await self._await(self._start("detect", image, object, **options))
+    async def aquery(
+        self,
+        image: ImageLike | None = None,
+        question: str | None = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        reasoning: bool = False,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """`query` for asyncio: cancelling the task cancels the request; a streamed answer is an `AsyncStream`."""
+        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        return await self._atext(ask, "answer")
 
-    async def asegment(self, image: ImageLike, object: str, **options: Any) -> Result:
-        return await self._await(self._start("segment", image, object, **options))
+    async def acaption(
+        self,
+        image: ImageLike,
+        length: str = "normal",
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        return await self._atext(self._ask("caption", image, length, settings, None, pipelined, stream), "caption")
+
+    async def apoint(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        return await self._await(self._ask("point", image, object, settings, spatial_refs, pipelined))
+
+    async def adetect(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        return await self._await(self._ask("detect", image, object, settings, spatial_refs, pipelined))
+
+    async def asegment(
+        self,
+        image: ImageLike,
+        object: str,
+        spatial_refs: RefsLike = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Any:
+        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        return self._aopen(ask, segment_end) if ask.stream else await self._await(ask)
 
     def encode_image(self, image: ImageLike) -> ImageRef:
         """A weak handle to use in place of the picture: it saves hashing it again, and pins nothing."""
-        if isinstance(image, ImageRef):
-            return image
-        if isinstance(image, Image.Image):
-            image = np.asarray(image.convert("RGB"))
-        if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
-            raise InvalidRequestError(
-                f"The image is {what}; allowed are a PIL image, a uint8 array [height, width, 3] or an encoded image."
-            )
-        if 0 in image.shape:
-            raise InvalidRequestError(f"The image has the shape {image.shape}; it needs at least one pixel.")
-        return ImageRef.of(image)
-
-    def _start(
-        self,
-        skill: str,
-        image: ImageLike,
-        object: str,
-        *,
-        settings: Mapping[str, Any] | None = None,
-        spatial_refs: Sequence[Sequence[float]] | None = None,
-        pipelined: bool = True,
-    ) -> Job:
-        self._context.require(skill)
-        checked = Settings.parse(settings)
-        ask = Ask(
-            image=self.encode_image(image),
-            name=self._context.name(object),
-            refs=reference_tokens(spatial_refs, self._context.config.tokenizer),
-            settings=checked,
-            mode="pipelined" if pipelined else "blocking",
-            adapter=self._adapter(checked.adapter),
-        )
-        return self._loop.submit(PLANS[skill](self._context, ask))
+        return image_ref(image)
 
     def add_adapter(self, name: str, path: str | Path) -> None:
         """Make a LoRA adapter available as `settings={"variant": name}`. Raises `ModelLoadError` if it does not fit.
 
         Its weights stay in host memory and are brought to the device when a request needs them.
         """
-        self._adapters[name] = read_adapter(name, Path(path), self._context.config.text, self._built.max_adapter_rank)
+        self._asking.add_adapter(name, path)
 
-    def _adapter(self, name: str | None) -> Adapter | None:
-        if name is None:
-            return None
-        if name not in self._adapters:
-            known = ", ".join(sorted(self._adapters)) or "none has been added"
-            raise InvalidRequestError(f"There is no adapter {name!r}; known adapters: {known}.")
-        return self._adapters[name]
+    # -- ways to wait ---------------------------------------------------------------------------------------------
 
-    def _wait(self, job: Job) -> Result:
+    def _wait(self, ask: Ask) -> Result:
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
         try:
             return job.future.result()
         except KeyboardInterrupt:
             self._loop.cancel(job)
             raise
 
-    async def _await(self, job: Job) -> Result:
+    async def _await(self, ask: Ask) -> Result:
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
         try:
             return await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
             self._loop.cancel(job)
             raise
+
+    def _open(self, ask: Ask, last: Last | None = None) -> Stream:
+        mailbox = ThreadMailbox()
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        return Stream(mailbox, lambda: self._loop.cancel(job), last)
+
+    def _aopen(self, ask: Ask, last: Last | None = None) -> AsyncStream:
+        mailbox = LoopMailbox(asyncio.get_running_loop())
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        return AsyncStream(mailbox, lambda: self._loop.cancel(job), last)
+
+    def _text(self, ask: Ask, key: str) -> Result:
+        return Result({key: self._open(ask)}) if ask.stream else self._wait(ask)
+
+    async def _atext(self, ask: Ask, key: str) -> Result:
+        return Result({key: self._aopen(ask)}) if ask.stream else await self._await(ask)
 
     # -- what the engine does -------------------------------------------------------------------------------------
 

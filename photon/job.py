@@ -1,4 +1,4 @@
-"""One public call on its way: the stages of its plan, its requests, its future and its cancellation."""
+"""One public call on its way: the stages of its plan, its requests, its future, its stream and its cancellation."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Sequence as SequenceOf
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from photon.errors import RequestCancelledError
 from photon.request import Request
+from photon.result import Result
 from photon.scheduler.sequence import Sequence
 from photon.skills.base import Plan
+from photon.streaming import End, Mailbox
 from photon.trace import Metrics, Trace
 
 if TYPE_CHECKING:
     from photon.loop import EngineLoop
 
 
-class Result(dict[str, Any]):
-    """The answer in the official client's form, with the request's `metrics` beside it."""
-
-    metrics: Metrics
-
-
 class Job:
-    """Lives on the engine thread, but for `future`. Stages follow each other as their requests end."""
+    """Lives on the engine thread, but for `future`. Stages follow each other as their requests end.
 
-    def __init__(self, loop: EngineLoop, plan: Plan) -> None:
+    A `mailbox` gets what its skills say while they are at it, and always an `End`.
+    """
+
+    def __init__(self, loop: EngineLoop, plan: Plan, mailbox: Mailbox | None = None) -> None:
         self._loop = loop
         self._plan = plan
+        self._mailbox = mailbox
         self._stage: list[Sequence] = []
         self._results: dict[int, dict[str, Any]] = {}
         self._all: list[Sequence] = []
@@ -55,14 +56,22 @@ class Job:
         self._plan.close()
         if not self.future.done():
             self.future.set_exception(error)
+            self._post(End(error=error))
 
     # -- listener of its sequences --------------------------------------------------------------------------------
 
     def advanced(self, sequence: Sequence) -> None:
-        return
+        """Raises what keeps the stream's reader from being told; that fails this sequence alone."""
+        if self._mailbox is not None:
+            self._tell(sequence, self._mailbox)
 
     def ended(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
         """Told during a tick; acted on after it, when the tick's record is written."""
+        if result is not None and self._mailbox is not None:
+            try:
+                self._tell(sequence, self._mailbox)
+            except Exception as problem:
+                result, error = None, problem
         self._loop.after_tick(lambda: self._settle(sequence, result, error))
 
     def _settle(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
@@ -78,12 +87,24 @@ class Job:
         try:
             self.begin(self._plan.send([self._results[s.id] for s in self._stage]))
         except StopIteration as answer:
-            done = Result(answer.value)
-            done.metrics = metrics_of(self._all, self._loop.trace)
+            done = Result(answer.value, metrics_of(self._all, self._loop.trace))
             self.future.set_result(done)
+            self._post(End(done))
         except Exception as problem:
             self.fail(problem)
             self.cancel()
+
+    # -- its stream -----------------------------------------------------------------------------------------------
+
+    def _tell(self, sequence: Sequence, mailbox: Mailbox) -> None:
+        if mailbox.abandoned:
+            raise RequestCancelledError("The reader of the stream is gone.")
+        for update in sequence.state.updates():
+            self._loop.outbox.put(mailbox, update)
+
+    def _post(self, end: End) -> None:
+        if self._mailbox is not None:
+            self._loop.outbox.put(self._mailbox, end)
 
 
 def metrics_of(sequences: SequenceOf[Sequence], trace: Trace) -> Metrics:

@@ -15,6 +15,7 @@ from photon.scheduler.admission import Admission
 from photon.scheduler.scheduler import Scheduler
 from photon.scheduler.sequence import Sequence
 from photon.skills.base import Plan
+from photon.streaming import Mailbox, Outbox
 from photon.trace import Trace
 
 _SWITCH_INTERVAL_S = 50e-6
@@ -29,6 +30,7 @@ class EngineLoop:
         self.trace = trace
         self.counts: Counter[str] = Counter()
         self.failure: str | None = None
+        self.outbox = Outbox()
         self._admission = admission
         self._max_waiting = max_waiting
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -44,12 +46,15 @@ class EngineLoop:
 
     # -- any thread -----------------------------------------------------------------------------------------------
 
-    def submit(self, plan: Plan) -> Job:
-        """Start a call. Raises `InvalidRequestError` for what can never run, `EngineStoppedError` when stopped."""
+    def submit(self, plan: Plan, mailbox: Mailbox | None = None) -> Job:
+        """Start a call, streamed to `mailbox` if there is one.
+
+        Raises `InvalidRequestError` for what can never run, `EngineStoppedError` when stopped.
+        """
         requests = next(plan)
         for request in requests:
             self._admission.refuse_if_impossible(request)
-        job = Job(self, plan)
+        job = Job(self, plan, mailbox)
         with self._gate:  # nothing is posted after the thread has said its last word
             if self._refuse:
                 raise EngineStoppedError(self._refuse)
@@ -108,6 +113,7 @@ class EngineLoop:
                 for action in pending:
                     action()
                 progress = True
+            self.outbox.deliver()
             if self.scheduler.idle:
                 self.scheduler.check_integrity()
 
@@ -165,3 +171,4 @@ class EngineLoop:
             pass
         for action in self._after:
             action()
+        self.outbox.deliver()

@@ -34,7 +34,10 @@ class Token(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What sampling may pick for one row: the allowed ids (None: the whole vocabulary) without the banned ones."""
+    """What sampling may pick for one row: one of the allowed ids, or (None) any of the vocabulary but the banned ones.
+
+    A coordinate or size id that is picked comes with its value.
+    """
 
     allowed: tuple[int, ...] | None
     banned: tuple[int, ...] = ()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from photon.skills.base import Ask, Plan, SkillContext
+from photon.skills.ask import Ask
+from photon.skills.base import Plan, SkillContext
+from photon.skills.caption import caption_plan
 from photon.skills.detect import detect_plan
 from photon.skills.point import point_plan
+from photon.skills.query import query_plan
 from photon.skills.segment import segment_plan
 
 __all__ = ["PLANS", "Ask", "SkillContext"]
@@ -15,4 +18,6 @@ PLANS: dict[str, Callable[[SkillContext, Ask], Plan]] = {
     "point": point_plan,
     "detect": detect_plan,
     "segment": segment_plan,
+    "query": query_plan,
+    "caption": caption_plan,
 }

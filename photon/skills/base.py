@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from photon.config import Settings
+from photon.detokenizer import Detokenizer
 from photon.errors import InvalidRequestError, UnsupportedSkillError
 from photon.models.moondream.config import MoondreamConfig
-from photon.models.moondream.lora import Adapter
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.vocabulary import Vocabulary
-from photon.request import Choice, ImageRef, Mode, Request, Token
+from photon.request import Choice, ImageRef, Request, Token
 
 Plan = Generator[list[Request], list[dict[str, Any]], dict[str, Any]]
 """One public call: yields the requests of a stage, gets their results in order, returns the answer."""
@@ -34,17 +34,22 @@ class SkillState(ABC):
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """The answer in the public form (design: architecture, "Public Python interface")."""
+        """The answer in the public form (design: architecture, "Public Python interface"). No token follows."""
+
+    def updates(self) -> Sequence[Any]:
+        """What a stream's reader is told: the pieces of the answer that are new since the last call."""
+        return ()
 
 
 @dataclass(frozen=True)
 class SkillContext:
-    """What skills know of the loaded model."""
+    """What skills know of the loaded model. `parity` follows the recorded reference (design: model 10)."""
 
     model: str
     config: MoondreamConfig
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None
+    parity: bool = False
 
     def require(self, skill: str) -> None:
         """Raises `UnsupportedSkillError` if the model was not trained for the skill."""
@@ -59,7 +64,7 @@ class SkillContext:
             raise InvalidRequestError("The object's name is empty; say what to look for, for example 'cat'.")
         return self.vocabulary.resolve(text) if self.vocabulary else text.strip()
 
-    def prompt(self, skill: str, refs: Sequence[Token], text: str) -> tuple[Token, ...]:
+    def prompt(self, skill: str, refs: Sequence[Token], text: str, suffix: str = "suffix") -> tuple[Token, ...]:
         """The typed tokens after BOS and image (design: model 6)."""
         template = self.config.tokenizer.templates[skill]
         ids = self.tokenizer.encode(text)
@@ -67,17 +72,32 @@ class SkillContext:
             *(Token(i) for i in template["prefix"]),
             *refs,
             *(Token(i) for i in ids),
-            *(Token(i) for i in template["suffix"]),
+            *(Token(i) for i in template[suffix]),
         )
 
+    def room(self, prompt: Sequence[Token], image: ImageRef | None) -> int:
+        """How many tokens the model's context leaves for an answer. At least 1: admission says what does not fit."""
+        return max(1, self.config.text.max_context - len(prompt) - (self.config.prefix_len if image else 0))
 
-@dataclass(frozen=True)
-class Ask:
-    """The checked arguments that the skills for objects share."""
+    def detokenizer(self) -> Detokenizer:
+        """For one sequence. Special ids have no text, but the recorded reference spells them out."""
+        return Detokenizer(self.tokenizer.decode, () if self.parity else self._special_ids, self._texts)
 
-    image: ImageRef
-    name: str
-    refs: tuple[Token, ...]
-    settings: Settings
-    mode: Mode
-    adapter: Adapter | None = None
+    @cached_property
+    def _special_ids(self) -> frozenset[int]:
+        ids = self.config.tokenizer
+        named = (
+            ids.bos_id,
+            ids.eos_id,
+            ids.answer_id,
+            ids.thinking_id,
+            ids.coord_id,
+            ids.size_id,
+            ids.start_ground_points_id,
+            ids.end_ground_id,
+        )
+        return self.tokenizer.special_ids.union(i for i in named if i >= 0)
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        return {}

@@ -6,8 +6,9 @@ from typing import Any
 
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Choice, Request, Token
-from photon.skills.base import Ask, Plan, SkillContext, SkillState
-from photon.skills.point import DEFAULT_OBJECTS, score
+from photon.skills.ask import Ask
+from photon.skills.base import Plan, SkillContext, SkillState
+from photon.skills.point import score
 
 TOKENS_PER_BOX = 3
 
@@ -49,19 +50,13 @@ def box(x: Token, y: Token, size: Token) -> dict[str, float]:
 
 
 def detect_request(context: SkillContext, ask: Ask) -> Request:
-    objects = ask.settings.max_objects or DEFAULT_OBJECTS
     ids = context.config.tokenizer
-    return Request(
-        prompt=context.prompt("detect", ask.refs, " " + ask.name),
-        image=ask.image,
-        limit=min(TOKENS_PER_BOX * objects, ask.settings.max_tokens or TOKENS_PER_BOX * objects),
-        start=lambda: DetectState(ids),
-        sampling=ask.settings.sampling,
-        mode=ask.mode,
-        adapter=ask.adapter,
-    )
+    prompt = context.prompt("detect", ask.refs, " " + ask.text)
+    limit = min(ask.objects_limit(TOKENS_PER_BOX), context.room(prompt, ask.image))
+    return ask.request(context, prompt, limit, lambda: DetectState(ids))
 
 
 def detect_plan(context: SkillContext, ask: Ask) -> Plan:
+    """{"objects": [{"x_min", "y_min", "x_max", "y_max", "score"}]}."""
     (result,) = yield [detect_request(context, ask)]
     return result

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Request, Token
-from photon.skills.base import Ask, Plan, SkillContext, SkillState
+from photon.request import Choice, Token
+from photon.skills.ask import Ask
+from photon.skills.base import Plan, SkillContext, SkillState
 
-DEFAULT_OBJECTS = 50
 TOKENS_PER_POINT = 2
 
 
@@ -41,18 +41,9 @@ def score(*tokens: Token) -> float:
 
 
 def point_plan(context: SkillContext, ask: Ask) -> Plan:
-    """One request; no eos is generated after the last object that the limit allows."""
-    objects = ask.settings.max_objects or DEFAULT_OBJECTS
-    limit = min(TOKENS_PER_POINT * objects, ask.settings.max_tokens or TOKENS_PER_POINT * objects)
+    """{"points": [{"x", "y", "score"}]}."""
     ids = context.config.tokenizer
-    request = Request(
-        prompt=context.prompt("point", ask.refs, " " + ask.name),
-        image=ask.image,
-        limit=limit,
-        start=lambda: PointState(ids),
-        sampling=ask.settings.sampling,
-        mode=ask.mode,
-        adapter=ask.adapter,
-    )
-    (result,) = yield [request]
+    prompt = context.prompt("point", ask.refs, " " + ask.text)
+    limit = min(ask.objects_limit(TOKENS_PER_POINT), context.room(prompt, ask.image))
+    (result,) = yield [ask.request(context, prompt, limit, lambda: PointState(ids))]
     return result

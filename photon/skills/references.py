@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from photon.config import is_number
 from photon.errors import InvalidRequestError
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Token
@@ -21,6 +21,8 @@ def reference_tokens(refs: Any, ids: TokenizerConfig) -> tuple[Token, ...]:
         return ()
     if not isinstance(refs, (list, tuple)):
         raise InvalidRequestError(f"spatial_refs is {refs!r}; {_ALLOWED}.")
+    if refs and ids.coord_id < 0:
+        raise InvalidRequestError("This model knows no coordinates; spatial_refs cannot be given.")
     return tuple(token for ref in refs for token in _one(ref, ids))
 
 
@@ -40,4 +42,4 @@ def _one(ref: Any, ids: TokenizerConfig) -> list[Token]:
 
 
 def _in_range(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= 1
+    return is_number(value) and 0 <= value <= 1
