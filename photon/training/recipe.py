@@ -20,6 +20,7 @@ from photon.models.moondream.config import (
 )
 from photon.models.moondream.model import Moondream
 from photon.training.data.geometry import VERTICES
+from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 
 SPECIAL = (

@@ -164,7 +164,8 @@ class EfficientNetTower(Tower):
     def project(self, features: Tensor, words: Words, embedding: Tensor) -> Tensor:
         """Standardised features [n, cells, FEATURES] and words -> image tokens [n, cells, F]."""
         seen = self.proj_ln(self.proj_mlp(features))
-        named = (F.embedding(words.index, embedding) * words.weight.unsqueeze(-1).to(embedding.dtype)).sum(-2)
+        index, weight = words.index.flatten(0, 1), words.weight.flatten(0, 1).to(embedding.dtype)
+        named = F.embedding_bag(index, embedding, mode="sum", per_sample_weights=weight).view_as(seen)
         out: Tensor = seen + self.pos_emb + self.config.options["lexical_scale"] * named
         return out
 

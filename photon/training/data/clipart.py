@@ -13,9 +13,9 @@ from photon.training.data.matching import match_words
 from photon.training.data.store import Cutout
 
 _FOLDERS = (
-    "animals food tools transportation recreation electronics office containers plants buildings "
-    "decorations education science"
-).split()
+    *("animals", "food", "plants", "tools", "containers", "office", "electronics", "education", "science"),
+    *("transportation", "recreation", "buildings", "decorations"),
+)
 _LARGEST_FILE = 400_000
 
 

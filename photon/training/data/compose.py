@@ -69,7 +69,8 @@ class Canvas:
     def __init__(self, image: np.ndarray) -> None:
         self.image = image
         self.owner = np.full(image.shape[:2], -1, np.int16)
-        self.areas: list[int] = []
+        self.areas = np.zeros(0, np.int64)
+        self.visible = np.zeros(0, np.int64)
 
     def paste(self, cutout: np.ndarray, left: int, top: int, most_hidden: float) -> bool:
         """Pastes RGBA at a corner that may lie outside; refused where an earlier thing would lose too much."""
@@ -81,14 +82,14 @@ class Canvas:
         solid = part[..., 3] > 127
         under = self.owner[y0:y1, x0:x1]
         hidden = np.bincount(under[solid & (under >= 0)], minlength=len(self.areas))
-        now = np.bincount(self.owner[self.owner >= 0], minlength=len(self.areas))
-        if any(area - left_over > most_hidden * area for area, left_over in zip(self.areas, now - hidden, strict=True)):
+        if (self.areas - (self.visible - hidden) > most_hidden * self.areas)[hidden > 0].any():
             return False
         alpha = part[..., 3:].astype(np.float32) / 255
         window = self.image[y0:y1, x0:x1]
         window[:] = (window * (1 - alpha) + part[..., :3] * alpha + 0.5).astype(np.uint8)
         under[solid] = len(self.areas)
-        self.areas.append(int(solid.sum()))
+        self.areas = np.append(self.areas, solid.sum())
+        self.visible = np.append(self.visible - hidden, solid.sum())
         return True
 
 

@@ -7,6 +7,7 @@ has any ("dog" is 118 breeds). The classes in order, and their words, come from 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Le
         if taught.name in with_material:
             lexicon.names.append(taught.name)
             lexicon.classes.append(net.classes_of(taught.lemma) if taught.lemma else [])
-            lexicon.synonyms |= {word: taught.name for word in taught.synonyms}
+            lexicon.synonyms |= dict.fromkeys(taught.synonyms, taught.name)
     lexicon.taught = len(lexicon.names)
     for number, synset in enumerate(synsets):
         words = [word.strip().lower() for word in lemmas[synset].split(",")]
@@ -74,7 +75,7 @@ class WordNet:
         for line in (folder / "data.noun").read_text().splitlines():
             if not line.startswith(" "):
                 parts = line.split("|")[0].split()
-                parents[parts[0]] = [b for a, b in zip(parts, parts[1:], strict=False) if a in ("@", "@i")]
+                parents[parts[0]] = [b for a, b in itertools.pairwise(parts) if a in ("@", "@i")]
         self._below: dict[str, list[int]] = {}
         for synset, number in class_of.items():
             for ancestor in _closure(synset[1:], parents):

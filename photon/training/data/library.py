@@ -9,7 +9,7 @@ from pathlib import Path
 from photon.training.data.backgrounds import Background
 from photon.training.data.compose import Library
 from photon.training.data.lexicon import Lexicon
-from photon.training.data.matching import match_label
+from photon.training.data.matching import match_label, shows_taught
 from photon.training.data.store import CutoutStore
 
 
@@ -23,7 +23,8 @@ def open_library(folder: Path, split: str) -> Library:
         for index, entry in enumerate(store.entries):
             name = match_label(entry.label, last_words=entry.source == "sweethome3d-furniture")
             if name is None:
-                library.unnamed.append((store, index))
+                if not shows_taught(entry.label):
+                    library.unnamed.append((store, index))
             else:
                 pool = library.real if entry.real else library.drawings
                 pool.setdefault(name, []).append((store, index))

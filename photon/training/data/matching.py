@@ -31,6 +31,20 @@ def match_label(label: str, last_words: bool = False) -> str | None:
     return None
 
 
+_PEOPLE = re.compile(
+    r"(wo)?m[ae]n|person|people|worker|teacher|student|face|family|couple|elf|fairy|mage|prince|princess|santa|claus|"
+    r"artist|astronaut|cook|farmer|judge|mechanic|pilot|scientist|singer|technologist|detective|guard|ninja|police|"
+    r"officer|firefighter|bride|groom|zombie|vampire|genie|mer|super|villain|hero|child|adult|grin|smil|fox|guy|selfie|"
+    r"gesturing|hair|beard|blond|bow|fac|beings|male|human|child|cat|monkey|hand|finger|fist|thumb|cook|sport|ing$"
+)
+
+
+def shows_taught(label: str) -> bool:
+    """Whether a label without a name of its own may still show a taught thing: people, or a word of a name."""
+    words = label.lower().split()
+    return bool(_PEOPLE.search(label.lower())) or any(_table().get(_squash(word.rstrip("s"))) for word in words)
+
+
 def match_words(words: list[str]) -> str | None:
     """The taught name that the first two words, or else the first one, spell."""
     return _table().get("".join(words[:2])) or _table().get("".join(words[:1])) if words else None

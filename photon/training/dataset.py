@@ -1,0 +1,239 @@
+"""Batches for training: cached scenes with the questions asked about them, packed behind one image prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from photon.models.moondream.config import MoondreamConfig
+from photon.training.data.lexicon import Lexicon
+from photon.training.data.names import INCLUDES
+from photon.training.features import STEP
+
+MOST_ANSWERS = 10
+NO_QUERY = -1
+
+
+@dataclass
+class Batch:
+    """Tensors of B scenes and their packed questions of `length` tokens, on one device.
+
+    ids, coords, sizes: what each packed token is. query: which question it belongs to (-1: padding); step: its
+    place in it. A target is -1 where nothing is asked: stop (0 or 1) and x/y (`coord_target`, 0..1) and
+    `size_target` belong to the token whose hidden state must give them.
+    """
+
+    features: Tensor
+    word_index: Tensor
+    word_weight: Tensor
+    cells: Tensor
+    names: Tensor
+    boxes: Tensor
+    ids: Tensor
+    coords: Tensor
+    sizes: Tensor
+    query: Tensor
+    step: Tensor
+    stop: Tensor
+    coord_target: Tensor
+    size_target: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
+
+
+class Scenes:
+    """All finished shards of one split, memory-mapped; indexable by scene number."""
+
+    ARRAYS = (
+        "features",
+        "word_index",
+        "word_weight",
+        "names",
+        "boxes",
+        "points",
+        "contours",
+        "cells",
+        "doubtful",
+    )
+
+    def __init__(self, folder: Path, split: str) -> None:
+        shards = sorted(folder.glob(f"{split}-*"))
+        if not shards:
+            raise FileNotFoundError(f"There are no shards of {split} scenes in {folder}.")
+        self._shards = [
+            {name: np.load(shard / f"{name}.npy", mmap_mode="r") for name in self.ARRAYS} for shard in shards
+        ]
+        self._each = len(self._shards[0]["names"])
+
+    def __len__(self) -> int:
+        return self._each * len(self._shards)
+
+    def scene(self, index: int) -> dict[str, np.ndarray]:
+        shard, row = divmod(index, self._each)
+        return {name: array[row] for name, array in self._shards[shard].items()}
+
+
+@dataclass
+class Mix:
+    """What is asked: shares of absent names and of segment questions, packed tokens a scene, questions a scene."""
+
+    absent: float = 0.3
+    segment: float = 0.0
+    length: int = 80
+    questions: int = 8
+
+
+class Asker:
+    """Makes the questions of a scene and their answers."""
+
+    def __init__(self, config: MoondreamConfig, lexicon: Lexicon, mix: Mix) -> None:
+        self.tokens, self.mix, self.taught = config.tokenizer, mix, lexicon.taught
+        self.first = config.text.vocab_size - config.vision.options["words"]
+        index = {name: number for number, name in enumerate(lexicon.names)}
+        self.answers_to = {
+            number: {number, *(index[other] for other in INCLUDES.get(name, ()) if other in index)}
+            for name, number in index.items()
+            if number < lexicon.taught
+        }
+
+    def ask(self, scene: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Packed questions of one scene: the per-token arrays of `Batch`, each of `mix.length`."""
+        packed = _Packed(self.mix.length, self.tokens)
+        shown = [int(name) for name in scene["names"] if name >= 0]
+        present = self._present(shown, scene)
+        rng.shuffle(present)
+        absent = self._absent(shown, scene, rng)
+        for number in range(self.mix.questions):
+            if present and rng.random() < self.mix.segment:
+                self._segment(packed, present[number % len(present)], scene, rng)
+            elif absent and (not present or rng.random() < self.mix.absent):
+                self._list(packed, absent.pop(), scene, rng)
+            elif present:
+                self._list(packed, present[number % len(present)], scene, rng)
+        return packed.arrays
+
+    def _present(self, shown: list[int], scene: dict[str, np.ndarray]) -> list[int]:
+        doubtful = set(scene["doubtful"].tolist())
+        names = {n for n, kinds in self.answers_to.items() if kinds & set(shown) and not kinds & doubtful}
+        return sorted(names)
+
+    def _absent(self, shown: list[int], scene: dict[str, np.ndarray], rng: np.random.Generator) -> list[int]:
+        """Taught names that nothing here answers to; half of them words that the lexical path believes in."""
+        barred = set(shown) | set(scene["doubtful"].tolist())
+        likely = scene["word_index"][scene["word_weight"] > 90]
+        drawn = rng.integers(self.taught, size=8).tolist()
+        believed = rng.permutation(likely[likely < self.taught])[:8].tolist() if likely.size else []
+        mixed = [name for pair in zip(drawn, believed or drawn, strict=False) for name in pair]
+        return [name for name in mixed if not self.answers_to[name] & barred]
+
+    def _list(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
+        skill = "point" if rng.random() < 0.5 else "detect"
+        chosen = np.isin(scene["names"], list(self.answers_to[name]))
+        boxes = scene["boxes"][chosen]
+        centres = scene["points"][chosen] if skill == "point" else (boxes[:, :2] + boxes[:, 2:]) / 2
+        sizes = boxes[:, 2:] - boxes[:, :2]
+        order = np.lexsort((centres[:, 1], centres[:, 0]))
+        if len(order) <= MOST_ANSWERS:
+            packed.add_list(self._prompt(skill, name), skill, centres[order], sizes[order])
+
+    def _segment(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
+        chosen = np.flatnonzero(np.isin(scene["names"], list(self.answers_to[name])))
+        row = int(rng.choice(chosen))
+        box = scene["boxes"][row]
+        centre, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
+        reference = np.clip(centre + rng.normal(0, 0.06, 2) * size, 0, 1)
+        packed.add_segment(self._prompt("segment", name), reference, centre, size, scene["contours"][row])
+
+    def _prompt(self, skill: str, name: int) -> tuple[list[int], list[int]]:
+        """(prefix, object and suffix): spatial references go between."""
+        template = self.tokens.templates[skill]
+        return template["prefix"], [self.first + name, *template["suffix"]]
+
+
+class _Packed:
+    """Questions of one scene, laid one after another; one that does not fit is left out."""
+
+    def __init__(self, length: int, tokens: object) -> None:
+        self.tokens, self.length, self.used, self.count = tokens, length, 0, 0
+        self.arrays = {
+            "ids": np.zeros(length, np.int64),
+            "coords": np.zeros(length, np.float32),
+            "sizes": np.zeros((length, 2), np.float32),
+            "query": np.full(length, NO_QUERY, np.int64),
+            "step": np.zeros(length, np.int64),
+            "stop": np.full(length, -1, np.int64),
+            "coord_target": np.full(length, -1, np.float32),
+            "size_target": np.full((length, 2), -1, np.float32),
+        }
+
+    def add_list(self, prompt: tuple[list[int], list[int]], skill: str, centres: np.ndarray, sizes: np.ndarray) -> None:
+        values: list[object] = []
+        for centre, size in zip(centres, sizes, strict=True):
+            values += [float(centre[0]), float(centre[1])] + ([size] if skill == "detect" else [])
+        starts = range(0, len(values) + 1, 3 if skill == "detect" else 2)
+        self._add(prompt[0] + prompt[1], [], values, set(starts))
+
+    def add_segment(
+        self,
+        prompt: tuple[list[int], list[int]],
+        reference: np.ndarray,
+        centre: np.ndarray,
+        size: np.ndarray,
+        contour: np.ndarray,
+    ) -> None:
+        values = [float(centre[0]), float(centre[1]), size, *map(float, contour.ravel())]
+        coord = self.tokens.coord_id  # type: ignore[attr-defined]
+        ids = [*prompt[0], coord, coord, *prompt[1]]
+        self._add(ids, [(len(prompt[0]) + axis, float(reference[axis])) for axis in (0, 1)], values, set())
+
+    def _add(
+        self, ids: list[int], references: list[tuple[int, float]], values: list[object], decides: set[int]
+    ) -> None:
+        """`values` follow the prompt; the state before value i gives it, and stop or go where i is in `decides`."""
+        fed = values if len(values) in decides else values[:-1]
+        total = len(ids) + len(fed)
+        if self.used + total > self.length:
+            return
+        arrays, start = self.arrays, self.used
+        arrays["ids"][start : start + len(ids)] = ids
+        for place, value in references:
+            arrays["coords"][start + place] = value
+        for number, value in enumerate(fed):
+            self._value(start + len(ids) + number, value)
+        for number, value in enumerate(values):
+            state = start + len(ids) - 1 + number
+            arrays["size_target" if isinstance(value, np.ndarray) else "coord_target"][state] = value
+        for number in decides:
+            arrays["stop"][start + len(ids) - 1 + number] = number == len(values)
+        arrays["query"][start : start + total] = self.count
+        arrays["step"][start : start + total] = np.arange(total)
+        self.used, self.count = start + total, self.count + 1
+
+    def _value(self, place: int, value: object) -> None:
+        is_size = isinstance(value, np.ndarray)
+        self.arrays["ids"][place] = self.tokens.size_id if is_size else self.tokens.coord_id  # type: ignore[attr-defined]
+        self.arrays["sizes" if is_size else "coords"][place] = value
+
+
+def make_batch(scenes: Scenes, indices: np.ndarray, asker: Asker, rng: np.random.Generator) -> Batch:
+    """The scenes `indices` with fresh questions."""
+    rows = [scenes.scene(int(index)) for index in indices]
+    packed = [asker.ask(row, rng) for row in rows]
+
+    def stacked(source: list[dict[str, np.ndarray]], name: str) -> Tensor:
+        return torch.from_numpy(np.stack([row[name] for row in source]))
+
+    return Batch(
+        features=stacked(rows, "features").float() / STEP,
+        word_index=stacked(rows, "word_index").long(),
+        word_weight=stacked(rows, "word_weight").float() / 255,
+        cells=stacked(rows, "cells").long(),
+        names=stacked(rows, "names").long(),
+        boxes=stacked(rows, "boxes"),
+        **{name: stacked(packed, name) for name in packed[0]},
+    )

@@ -1,0 +1,230 @@
+"""Trains photon-tiny on cached scenes, stage by stage, by the clock.
+
+``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 4``, then stages
+``answers`` (point and detect) and ``segments`` (all three). A stage starts from the one before it, goes on from its
+own checkpoint after an interruption, and ends with a linear decay of the learning rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from photon.models.moondream.model import Moondream
+from photon.training.data.lexicon import Lexicon
+from photon.training.data.library import open_lexicon
+from photon.training.dataset import Asker, Batch, Mix, Scenes, make_batch
+from photon.training.features import LITE0
+from photon.training.lite0 import load_lite0
+from photon.training.losses import DenseHeads, answer_loss, dense_loss, image_tokens
+from photon.training.recipe import initialise, photon_tiny
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`decay`: share of the time, at the end, over which the learning rate falls to zero."""
+
+    mix: Mix
+    after: str | None
+    answers: bool = True
+    dense: float = 1.0
+    batch: int = 32
+    rate: float = 2e-3
+    decay: float = 0.3
+
+
+STAGES = {
+    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=64, decay=0.2),
+    "answers": Stage(Mix(), "dense", dense=0.5, decay=0.0),
+    "segments": Stage(Mix(absent=0.38, segment=0.12, length=128), "answers", dense=0.3, decay=0.6),
+}
+
+
+class Trainer:
+    """A model with its optimisers and the clock of its stage; all of it is in the checkpoint."""
+
+    def __init__(self, stage: Stage, lexicon: Lexicon, device: torch.device) -> None:
+        self.stage, self.lexicon, self.device = stage, lexicon, device
+        self.model = Moondream(photon_tiny(lexicon))
+        initialise(self.model, lexicon, seed=0)
+        self.heads = DenseHeads(self.model.config.text.dim)
+        self.model.to(device)
+        self.heads.to(device)
+        self.model.vision.net.requires_grad_(False)
+        self.model.region.coord_features.requires_grad_(False)
+        self.model.region.size_features.requires_grad_(False)
+        self.optimisers = make_optimisers(self.model, self.heads)
+        self.spent_s = 0.0
+        self.images = 0
+
+    def step(self, batch: Batch, rate: float) -> dict[str, float]:
+        """One update; returns the parts of the loss."""
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = rate * group["scale"]
+            optimiser.zero_grad(set_to_none=True)
+        parts = self.losses(batch)
+        total = self.total(parts)
+        total.backward()
+        trained = [p for group in self.optimisers for g in group.param_groups for p in g["params"]]
+        nn.utils.clip_grad_norm_([p for p in trained if p.grad is not None], 1.0)
+        for optimiser in self.optimisers:
+            optimiser.step()
+        self.images += len(batch.names)
+        return {name: float(part.detach()) for name, part in parts.items()}
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        with torch.autocast(self.device.type, torch.bfloat16):
+            tokens = image_tokens(self.model, batch)
+            parts = dense_loss(self.model, self.heads, tokens, batch, self.lexicon.taught)
+            if self.stage.answers:
+                parts |= answer_loss(self.model, tokens, batch)
+        return parts
+
+    def total(self, parts: dict[str, Tensor]) -> Tensor:
+        total = self.stage.dense * (0.5 * parts["word"] + 4 * parts["box"])
+        if self.stage.answers:
+            total = total + parts["coord"] + 0.7 * parts["sizes"] + 2 * parts["stop"]
+        return total
+
+    def save(self, path: Path) -> None:
+        state = {
+            "model": {k: v for k, v in self.model.state_dict().items() if not k.startswith("vision.net.")},
+            "heads": self.heads.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "spent_s": self.spent_s,
+            "images": self.images,
+        }
+        torch.save(state, path.with_suffix(".partial"))
+        path.with_suffix(".partial").rename(path)
+
+    def load(self, path: Path, same_stage: bool) -> None:
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        self.model.load_state_dict(state["model"], strict=False)
+        self.heads.load_state_dict(state["heads"])
+        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+        if same_stage:
+            self.spent_s, self.images = state["spent_s"], state["images"]
+
+
+def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside, AdamW for embeddings, heads, norms and biases."""
+    inside, rest = [], []
+    for name, parameter in [*model.named_parameters(), *heads.named_parameters()]:
+        if not parameter.requires_grad or name == "vision.word_embedding":
+            continue
+        hidden = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name or "proj_mlp" in name)
+        (inside if hidden else rest).append(parameter)
+    muon = torch.optim.Muon(inside, lr=1.0, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+    adam = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
+    muon.param_groups[0]["scale"], adam.param_groups[0]["scale"] = 1.0, 1.0
+    return [muon, adam]
+
+
+def learning_rate(stage: Stage, share: float, images: int) -> float:
+    """The rate after `share` of the stage's time: a short warm-up, level, then linear decay to zero."""
+    warm = min(1.0, (images / stage.batch + 1) / 50)
+    fall = min(1.0, (1 - share) / stage.decay) if stage.decay else 1.0
+    return stage.rate * warm * max(fall, 0.0)
+
+
+def batches(scenes: Scenes, asker: Asker, size: int, seed: int) -> Iterator[Batch]:
+    """Endless shuffled batches, two made ahead in a thread."""
+    rng = np.random.default_rng(seed)
+
+    def orders() -> Iterator[np.ndarray]:
+        while True:
+            order = rng.permutation(len(scenes))
+            yield from (order[i : i + size] for i in range(0, len(order) - size + 1, size))
+
+    source = orders()
+    with ThreadPoolExecutor(1) as pool:
+        ahead = [pool.submit(make_batch, scenes, next(source), asker, rng) for _ in range(2)]
+        while True:
+            ready = ahead.pop(0).result()
+            ahead.append(pool.submit(make_batch, scenes, next(source), asker, rng))
+            yield ready
+
+
+@torch.no_grad()
+def validate(trainer: Trainer, scenes: Scenes, asker: Asker, count: int = 192) -> dict[str, float]:
+    """Mean loss parts over the first `count` held-out scenes, with the same questions every time."""
+    rng = np.random.default_rng(7)
+    sums: dict[str, float] = {}
+    starts = range(0, min(count, len(scenes)), 32)
+    for start in starts:
+        batch = make_batch(scenes, np.arange(start, start + 32), asker, rng).to(trainer.device)
+        for name, value in trainer.losses(batch).items():
+            sums[name] = sums.get(name, 0.0) + float(value) / len(starts)
+    return sums
+
+
+def train(trainer: Trainer, arguments: argparse.Namespace, checkpoint: Path) -> None:
+    """Runs the stage until its minutes are spent, saying every 50 steps how it goes."""
+    stage, limit = trainer.stage, arguments.minutes * 60
+    asker = Asker(trainer.model.config, trainer.lexicon, stage.mix)
+    scenes = Scenes(arguments.features, "train")
+    held_out = Scenes(arguments.features, "validation")
+    last, saved, count, recent = time.monotonic(), trainer.spent_s, 0, {}
+    for batch in batches(scenes, asker, stage.batch, seed=trainer.images + 1):
+        rate = learning_rate(stage, trainer.spent_s / limit, trainer.images)
+        parts = trainer.step(batch.to(trainer.device), rate)
+        for name, value in parts.items():
+            recent[name] = 0.95 * recent.get(name, value) + 0.05 * value
+        now = time.monotonic()
+        trainer.spent_s, last, count = trainer.spent_s + now - last, now, count + 1
+        if count % 50 == 0 or trainer.spent_s >= limit:
+            speed = trainer.images / trainer.spent_s
+            print(report(f"{trainer.spent_s:6.0f} s {speed:5.1f} images/s", recent), flush=True)
+        if count % 400 == 0 or trainer.spent_s >= limit:
+            print(report("held out", validate(trainer, held_out, asker)), flush=True)
+        if trainer.spent_s - saved > 90 or trainer.spent_s >= limit:
+            trainer.save(checkpoint)
+            saved = trainer.spent_s
+        if trainer.spent_s >= limit:
+            return
+
+
+def report(head: str, parts: dict[str, float]) -> str:
+    return f"{head}  " + "  ".join(f"{name} {value:.3f}" for name, value in parts.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stage", choices=STAGES, required=True)
+    parser.add_argument("--material", type=Path, required=True)
+    parser.add_argument("--features", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--start", type=Path, help="checkpoint to start from instead of the stage before")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    stage = STAGES[arguments.stage]
+    trainer = Trainer(stage, open_lexicon(arguments.material), torch.device(arguments.device))
+    trainer.model.vision.net.load_state_dict(load_lite0(arguments.material / LITE0).state_dict())
+    statistics = np.load(arguments.features / "statistics.npz")
+    trainer.model.vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
+    trainer.model.vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
+    checkpoint = arguments.out / f"{arguments.stage}.pt"
+    before = arguments.start or (arguments.out / f"{stage.after}.pt" if stage.after else None)
+    if checkpoint.exists():
+        trainer.load(checkpoint, same_stage=True)
+    elif before:
+        trainer.load(before, same_stage=False)
+    print(json.dumps({"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}), flush=True)
+    train(trainer, arguments, checkpoint)
+
+
+if __name__ == "__main__":
+    main()
