@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon
@@ -52,9 +53,11 @@ STAGES = {
 class Trainer:
     """A model with its optimisers and the clock of its stage; all of it is in the checkpoint."""
 
-    def __init__(self, stage: Stage, lexicon: Lexicon, device: torch.device) -> None:
+    def __init__(
+        self, stage: Stage, lexicon: Lexicon, device: torch.device, config: MoondreamConfig | None = None
+    ) -> None:
         self.stage, self.lexicon, self.device = stage, lexicon, device
-        self.model = Moondream(photon_tiny(lexicon))
+        self.model = Moondream(config or photon_tiny(lexicon))
         initialise(self.model, lexicon, seed=0)
         self.heads = DenseHeads(self.model.config.text.dim)
         self.model.to(device)

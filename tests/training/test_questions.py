@@ -1,0 +1,139 @@
+"""Questions packed behind one image: what is fed, what is asked for, and who sees whom."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from photon.models.moondream.model import Moondream
+from photon.models.moondream.reference import FullAttention
+from photon.models.moondream.region import size_bin
+from photon.training.data.lexicon import Lexicon
+from photon.training.dataset import Asker, Batch, Mix
+from photon.training.losses import BlockAttention, answer_loss, answer_states, dense_loss, soft_target
+from photon.training.recipe import FIRST_NAME
+from photon.training.train import STAGES, Trainer
+from tests.training.toy import TAUGHT, toy_batch, toy_config, toy_lexicon
+
+
+@pytest.fixture(scope="module")
+def model() -> Moondream:
+    torch.manual_seed(0)
+    return Moondream(toy_config()).eval().requires_grad_(False)
+
+
+def scene(names: list[int], doubtful: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
+    count = len(names)
+    left = np.linspace(0.8, 0.1, count)
+    boxes = np.stack([left, left * 0 + 0.2, left + 0.1, left * 0 + 0.6], axis=1).astype(np.float32)
+    return {
+        "names": np.array([*names, -1]),
+        "boxes": np.concatenate([boxes, np.zeros((1, 4), np.float32)]),
+        "points": np.concatenate([boxes[:, :2] + 0.05, np.zeros((1, 2), np.float32)]),
+        "contours": np.full((count + 1, 24, 2), 0.5, np.float32),
+        "doubtful": np.array([*doubtful, -1]),
+        "word_index": np.zeros((4, 2), np.int64),
+        "word_weight": np.zeros((4, 2), np.uint8),
+    }
+
+
+def asked(mix: Mix, names: list[int], doubtful: tuple[int, ...] = (), seed: int = 0) -> dict[str, np.ndarray]:
+    asker = Asker(toy_config(), toy_lexicon(), mix)
+    return asker.ask(scene(names, doubtful), np.random.default_rng(seed))
+
+
+def test_answers_go_from_left_to_right_and_end_with_stop() -> None:
+    packed = asked(Mix(absent=0.0, length=64, questions=1), [1, 1, 1])
+    given = packed["coord_target"][packed["coord_target"] >= 0]
+    assert given[0::2].tolist() == sorted(given[0::2].tolist())
+    assert len(given) == 6
+    stops = packed["stop"][packed["stop"] >= 0]
+    assert stops.tolist() == [0, 0, 0, 1]
+
+
+def test_what_is_fed_is_what_was_asked_for_one_place_before() -> None:
+    packed = asked(Mix(absent=0.0, length=64, questions=4), [1, 2, 2])
+    ids = packed["ids"]
+    for place in np.flatnonzero(ids == 5):
+        assert packed["coords"][place] == packed["coord_target"][place - 1]
+    for place in np.flatnonzero(ids == 6):
+        assert packed["sizes"][place].tolist() == packed["size_target"][place - 1].tolist()
+
+
+def test_an_absent_name_is_answered_by_stop_at_once() -> None:
+    packed = asked(Mix(absent=1.0, length=64, questions=3), [1])
+    assert set(packed["stop"][packed["stop"] >= 0].tolist()) == {1}
+    assert (packed["coord_target"] < 0).all()
+    assert FIRST_NAME + 1 not in packed["ids"]
+
+
+def test_doubtful_names_are_never_asked_for() -> None:
+    for seed in range(5):
+        packed = asked(Mix(absent=0.5, length=200, questions=9), [1], doubtful=(2, 3), seed=seed)
+        assert not {FIRST_NAME + 2, FIRST_NAME + 3} & set(packed["ids"].tolist())
+
+
+def test_a_segment_answer_has_its_box_and_24_vertices_and_no_stop() -> None:
+    packed = asked(Mix(segment=1.0, length=64, questions=1), [1])
+    assert (packed["coord_target"] >= 0).sum() == 50
+    assert (packed["size_target"][:, 0] >= 0).sum() == 1
+    assert (packed["stop"] < 0).all()
+    assert (packed["query"] >= 0).sum() == 3 + 2 + 2 + 50
+
+
+def test_packed_questions_give_what_each_gives_alone(model: Moondream) -> None:
+    batch = toy_batch(1)
+    tokens = torch.randn(1, 4, model.config.text.dim)
+    together = answer_states(model, tokens, batch)[0]
+    for number in range(int(batch.query.max()) + 1):
+        mine = batch.query[0] == number
+        embedded = model.embed(batch.ids[:, mine], batch.coords[:, mine], batch.sizes[:, mine])
+        x = torch.cat([model.prefix(tokens), embedded], dim=1)
+        alone = model.text(x, torch.arange(x.shape[1])[None], FullAttention(model.config.prefix_len))
+        torch.testing.assert_close(together[mine], alone[0, model.config.prefix_len :], rtol=1e-4, atol=1e-4)
+
+
+def test_no_question_sees_another_or_its_own_future() -> None:
+    sees = BlockAttention(torch.tensor([[0, 0, 1, -1]]), 2).bias[0, 0] == 0
+    wanted = torch.tensor(
+        [[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 1]], dtype=torch.bool
+    )
+    assert torch.equal(sees, wanted)
+
+
+def test_a_soft_target_peaks_at_its_bin_and_sums_to_one() -> None:
+    weights = soft_target(torch.tensor([0.0, 7.4, 15.0]), 16)
+    assert weights.argmax(-1).tolist() == [0, 7, 15]
+    assert weights.sum(-1).tolist() == pytest.approx([1, 1, 1])
+    assert size_bin(torch.tensor(1.0), 16) == 15
+
+
+def test_twenty_steps_lower_the_loss() -> None:
+    torch.manual_seed(0)
+    trainer = Trainer(STAGES["answers"], toy_lexicon(), torch.device("cpu"), toy_config())
+    batch = toy_batch(4)
+    first = float(trainer.total(trainer.losses(batch)))
+    for _ in range(20):
+        trainer.step(batch, 5e-3)
+    assert float(trainer.total(trainer.losses(batch))) < 0.8 * first
+
+
+def test_losses_are_finite_where_nothing_is_shown(model: Moondream) -> None:
+    batch = toy_batch(2)
+    batch.cells.fill_(-1)
+    trainer = Trainer(STAGES["dense"], toy_lexicon(), torch.device("cpu"), toy_config())
+    tokens = torch.randn(2, 4, model.config.text.dim)
+    parts = dense_loss(trainer.model, trainer.heads, tokens, batch, TAUGHT) | answer_loss(model, tokens, batch)
+    assert all(torch.isfinite(part) for name, part in parts.items() if name != "first_x")
+
+
+def test_a_batch_moves_as_one() -> None:
+    moved = toy_batch(1).to(torch.device("meta"))
+    assert isinstance(moved, Batch)
+    assert moved.ids.device.type == "meta"
+
+
+def test_the_names_of_a_lexicon_are_tokens_in_order() -> None:
+    assert isinstance(toy_lexicon(), Lexicon)
+    assert toy_config().text.vocab_size == FIRST_NAME + len(toy_lexicon().names)
