@@ -1,0 +1,1 @@
+"""Masks from boxes, for models that find objects but cannot outline them."""
