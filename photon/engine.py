@@ -275,6 +275,7 @@ class Photon:
             "mode": scheduler.mode,
             "running": len(scheduler.running),
             "waiting": scheduler.waiting,
+            "waiting_for": scheduler.waiting_for,
             "pages": {
                 "total": built.core.pages.total,
                 "free": built.core.pages.free,
