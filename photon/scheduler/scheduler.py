@@ -22,7 +22,6 @@ from photon.scheduler.preparation import Preparation
 from photon.scheduler.sequence import Phase, Sequence, Step
 from photon.trace import StepRecord, Trace
 
-
 _log = logging.getLogger(__name__)
 
 
@@ -250,6 +249,13 @@ class Scheduler:
     @property
     def waiting(self) -> int:
         return len(self._admission.waiting)
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What the head of the queue waits for: "mode change" until all rows of the current mode have ended."""
+        if not self._admission.waiting:
+            return None
+        return "mode change" if self._admission.closed_for else "room"
 
     @property
     def idle(self) -> bool:
