@@ -54,4 +54,8 @@ class ChoiceRows:
         row[1 : 1 + MAX_ALLOWED] = (*ids, *(0,) * (MAX_ALLOWED - len(ids)))
         row[1 + MAX_ALLOWED :] = (*banned, *(-1,) * (MAX_BANNED - len(banned)))
         everything = allowed is None
-        return SampleNeeds(everything, everything or self._coord_id in ids, everything or self._size_id in ids)
+        return SampleNeeds(everything, self._may(choice, self._coord_id), self._may(choice, self._size_id))
+
+    @staticmethod
+    def _may(choice: Choice, token_id: int) -> bool:
+        return token_id in choice.allowed if choice.allowed is not None else token_id not in choice.banned

@@ -16,8 +16,9 @@ from photon.models.moondream.region import coord_value, size_value
 from photon.runtime.slot import MAX_ALLOWED
 
 _MASK = (1 << 64) - 1
-_TOP_K = 256
-"""A top-p draw looks at this many candidates: what lies beyond is negligible, and a full sort is slow."""
+_SHORT_LIST = 256
+"""How many candidates a draw ranks at first: top-p mostly keeps fewer, and a whole vocabulary takes 50 times longer."""
+_COLDEST = 1e-4
 
 
 class SampleNeeds(NamedTuple):
@@ -40,24 +41,42 @@ def uniform(seed: int, index: int) -> float:
 def pick(logits: Tensor, params: Tensor, draw: Tensor, drawn: bool) -> Tensor:
     """logits float32 [B, n], params [B, >= 2] (temperature, top-p), draw [B] -> index int64 [B].
 
-    Top-p keeps the candidates whose cumulative probability before them is at most top-p (design: model 6.3).
+    Top-p keeps the candidates whose cumulative probability before them is at most top-p (design: model 6.3). A row's
+    pick depends on that row alone.
     """
     best = logits.argmax(dim=-1)
     if not drawn:
         return best
-    temperature = params[:, 0:1]
-    top, order = logits.topk(min(_TOP_K, logits.shape[-1]), dim=-1)
-    probs = torch.softmax(top / temperature.clamp_min(1e-4), dim=-1)
-    cumulative = probs.cumsum(dim=-1)
-    kept = probs * (cumulative - probs <= params[:, 1:2])
-    cumulative = kept.cumsum(dim=-1)
-    target = draw.unsqueeze(-1) * cumulative[:, -1:]
-    chosen = (cumulative <= target).sum(dim=-1, keepdim=True).clamp_max(top.shape[-1] - 1)
-    return torch.where(temperature.squeeze(-1) > 0, order.gather(-1, chosen).squeeze(-1), best)
+    temperature = params[:, 0]
+    scaled = logits / temperature.clamp_min(_COLDEST).unsqueeze(-1)
+    total = scaled.logsumexp(dim=-1, keepdim=True)
+    # Reading back whether the short list is long enough would stall a device; a full sort costs little there.
+    short = min(_SHORT_LIST, logits.shape[-1]) if logits.device.type == "cpu" else logits.shape[-1]
+    chosen, whole = _draw(scaled, total, params[:, 1], draw, short)
+    if short < logits.shape[-1]:
+        longer = (~whole & (temperature > 0)).nonzero().squeeze(-1)
+        if len(longer):
+            chosen[longer], _ = _draw(scaled[longer], total[longer], params[longer, 1], draw[longer], logits.shape[-1])
+    return torch.where(temperature > 0, chosen, best)
+
+
+def _draw(scaled: Tensor, total: Tensor, top_p: Tensor, draw: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Draw among the `count` likeliest candidates: (index [B], whether these are all that top-p keeps [B])."""
+    if count < scaled.shape[-1]:
+        ranked, order = scaled.topk(count, dim=-1)
+    else:
+        ranked, order = scaled.sort(dim=-1, descending=True, stable=True)
+    probs = (ranked - total).exp()
+    before = probs.cumsum(dim=-1) - probs
+    kept = (before <= top_p.unsqueeze(-1)) & (probs > 0)
+    mass = (probs * kept).cumsum(dim=-1)
+    place = (mass <= draw.unsqueeze(-1) * mass[:, -1:]).sum(dim=-1)
+    place = torch.minimum(place, kept.sum(dim=-1) - 1).unsqueeze(-1)  # draw * mass may round up to the whole mass
+    return order.gather(-1, place).squeeze(-1), ~kept[:, -1]
 
 
 def _logprob(logits: Tensor, index: Tensor) -> Tensor:
-    return torch.log_softmax(logits, dim=-1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
+    return logits.gather(-1, index.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)
 
 
 class Sampler:
@@ -113,9 +132,8 @@ class Sampler:
         if needs.open:
             everything = count.squeeze(-1) == 0
             bans = choice_ids[:, 1 + MAX_ALLOWED :]
-            bias = torch.zeros_like(logits)
-            bias.scatter_add_(1, bans.clamp_min(0), torch.zeros_like(params[:, :1]).where(bans < 0, float("-inf")))
-            free = logits + bias
+            penalty = torch.zeros_like(params[:, :1]).where(bans < 0, float("-inf"))
+            free = logits.scatter_add(1, bans.clamp_min(0), penalty)
             chosen = pick(free, params, params[:, 2], needs.drawn)
             ids = torch.where(everything, chosen, ids)
             logprob = torch.where(everything, _logprob(free, chosen), logprob)
