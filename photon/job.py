@@ -85,14 +85,19 @@ class Job:
         if len(self._results) < len(self._all):
             return
         try:
+            self._go_on()
+        except Exception as problem:
+            self.fail(problem)
+            self.cancel()
+
+    def _go_on(self) -> None:
+        """All requests of the stage have ended: begin the next one, or answer."""
+        try:
             self.begin(self._plan.send([self._results[s.id] for s in self._stage]))
         except StopIteration as answer:
             done = Result(answer.value, metrics_of(self._all, self._loop.trace))
             self.future.set_result(done)
             self._post(End(done))
-        except Exception as problem:
-            self.fail(problem)
-            self.cancel()
 
     # -- its stream -----------------------------------------------------------------------------------------------
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 
-from photon.errors import EngineStoppedError, PhotonError, QueueFullError, RequestCancelledError
+from photon.errors import EngineStoppedError, QueueFullError, RequestCancelledError
 from photon.job import Job
 from photon.request import Request
 from photon.scheduler.admission import Admission
@@ -34,7 +35,7 @@ class EngineLoop:
         self._admission = admission
         self._max_waiting = max_waiting
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._after: list[Callable[[], None]] = []
+        self._after: deque[Callable[[], None]] = deque()
         self._next_id = 0
         self._refuse: str | None = None
         self._stopping = False
@@ -87,6 +88,8 @@ class EngineLoop:
     # -- engine thread --------------------------------------------------------------------------------------------
 
     def sequence(self, request: Request, job: Job) -> Sequence:
+        """Raises `InvalidRequestError` for a later stage's request that could never run: it would stop the queue."""
+        self._admission.refuse_if_impossible(request)
         self._next_id += 1
         return Sequence(self._next_id, request, request.start(), job)
 
@@ -108,14 +111,16 @@ class EngineLoop:
         while not (self._stopping and self.scheduler.idle):
             self._apply_messages(wait=not progress)
             progress = self.scheduler.tick()
-            while self._after:
-                pending, self._after = self._after, []
-                for action in pending:
-                    action()
-                progress = True
+            progress = self._act_on_ends() or progress
             self.outbox.deliver()
             if self.scheduler.idle:
                 self.scheduler.check_integrity()
+
+    def _act_on_ends(self) -> bool:
+        acted = bool(self._after)
+        while self._after:
+            self._after.popleft()()
+        return acted
 
     def _apply_messages(self, wait: bool) -> None:
         if wait:
@@ -135,7 +140,10 @@ class EngineLoop:
             )
             return
         job.future.add_done_callback(lambda future: self._count(future.exception()))
-        job.begin(requests)
+        try:
+            job.begin(requests)
+        except Exception as error:  # its skill's own
+            job.fail(error)
 
     def _count(self, error: BaseException | None) -> None:
         kind = "done" if error is None else "cancelled" if isinstance(error, RequestCancelledError) else "failed"
@@ -163,12 +171,10 @@ class EngineLoop:
         stopped = EngineStoppedError(reason)
         stopped.__cause__ = error
         self._stopping = True
+        while not self._inbox.empty():
+            with suppress(Exception):  # one message must not keep the next caller waiting
+                self._inbox.get()()
+        self._act_on_ends()  # may begin a later stage
         self.scheduler.abort(stopped)
-        try:
-            self._apply_messages(wait=False)
-            self.scheduler.abort(stopped)
-        except PhotonError:
-            pass
-        for action in self._after:
-            action()
+        self._act_on_ends()
         self.outbox.deliver()

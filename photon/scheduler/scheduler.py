@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from photon.errors import DeviceError, PhotonError, RequestCancelledError
@@ -188,15 +189,15 @@ class Scheduler:
             return
         sequence.finalized = True
         sequence.times.ended = self._clock()
+        try:
+            sequence.listener.ended(sequence, result, error)
+        except Exception:  # nobody is left to be told, and the others go on
+            _log.exception("The listener of request %d failed at its end.", sequence.id)
         if sequence.phase is Phase.WAITING:
             self._admission.remove(sequence)
             sequence.phase = Phase.ENDED
         else:
             self._release_if_unheld(sequence)
-        try:
-            sequence.listener.ended(sequence, result, error)
-        except Exception:  # nobody is left to be told, and the others go on
-            _log.exception("The listener of request %d failed at its end.", sequence.id)
 
     def _release_if_unheld(self, sequence: Sequence) -> None:
         """Row, pages, prefix and adapter go back once no launched step may use them any more."""
@@ -240,9 +241,10 @@ class Scheduler:
         self._end(sequence, None, RequestCancelledError("The request was cancelled."))
 
     def abort(self, error: BaseException) -> None:
-        """End every request with `error`; the engine will not tick again."""
+        """End every request with `error`, also where the accounts are in disorder: that may be why."""
         for sequence in [*self._admission.waiting, *self.running]:
-            self._end(sequence, None, error)
+            with suppress(PhotonError):
+                self._end(sequence, None, error)
 
     # -- accounts -------------------------------------------------------------------------------------------------
 
