@@ -14,7 +14,7 @@ from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_value, size_value
 from photon.request import Choice
 from photon.runtime.choices import ChoiceRows
-from photon.runtime.sampling import Sampler, SampleNeeds, pick, uniform
+from photon.runtime.sampling import SampleNeeds, Sampler, pick, uniform
 from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 EOS, COORD, SIZE = 0, 5, 6
@@ -63,7 +63,7 @@ def test_frequencies_are_the_renormalised_probabilities() -> None:
     counts = Counter(picked.tolist())
     assert set(counts) == {0, 1, 2}  # .7 stand before the third, .9 before the last
     for token in range(3):
-        assert counts[token] / draws == pytest.approx(probs[token] / 0.9, abs=0.015)
+        assert counts[token] / draws == pytest.approx(float(probs[token]) / 0.9, abs=0.015)
 
 
 @pytest.mark.parametrize("top_p", [0.3, 0.95, 1.0])
