@@ -21,8 +21,13 @@ class ChoiceRows:
         self._rows = np.zeros((_REMEMBERED, 1 + MAX_ALLOWED + MAX_BANNED), dtype=np.int64)
         self._needs: list[SampleNeeds] = []
 
+    def check(self, choice: Choice) -> None:
+        """Raises `InvalidRequestError` for a list that is empty or too long: its row's own error, not the step's."""
+        if choice not in self._index:
+            self._add([choice])
+
     def stage(self, choices: list[Choice], target: npt.NDArray[np.int64]) -> SampleNeeds:
-        """Write a row of `Slot.choice_ids` a choice. Raises `InvalidRequestError` for a list that is too long."""
+        """Write a row of `Slot.choice_ids` a choice. Raises what `check` does."""
         try:
             indices = [self._index[choice] for choice in choices]
         except KeyError:

@@ -198,6 +198,10 @@ class Runner:
 
     # -- sample ---------------------------------------------------------------------------------------------------
 
+    def check(self, choice: Choice) -> None:
+        """Raises `InvalidRequestError` for a choice that no sampling can follow."""
+        self._choices.check(choice)
+
     def sample(self, step: Step, choices: list[Choice]) -> None:
         """Enqueue sampling under `choices`, the scatter into the pending table, and the copy to the host."""
         slot = self.slots[step.slot]

@@ -130,7 +130,9 @@ class Scheduler:
     def _choice(self, sequence: Sequence) -> Choice:
         if not sequence.finalized:
             try:
-                return sequence.state.choice()
+                choice = sequence.state.choice()
+                self._runner.check(choice)
+                return choice
             except Exception as error:
                 self._fail(sequence, error)
         sequence.zombie_steps += 1
