@@ -95,8 +95,8 @@ def texture(rng: np.random.Generator, side: int) -> np.ndarray:
     return np.asarray(low + (high - low) * mix).astype(np.uint8)
 
 
-def crop(background: np.ndarray, rng: np.random.Generator, side: int) -> np.ndarray:
-    """A random window of a photograph, stretched to side x side, sometimes mirrored, its colours shifted."""
+def crop(background: np.ndarray, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """A random window of a photograph, stretched to `shape`, sometimes mirrored, its colours shifted."""
     height, width = background.shape[:2]
     share = rng.uniform(0.35, 1.0)
     rows, columns = int(height * share), int(width * min(1.0, share * rng.uniform(0.75, 1.33)))
@@ -104,7 +104,7 @@ def crop(background: np.ndarray, rng: np.random.Generator, side: int) -> np.ndar
     window = background[top : top + rows, left : left + columns]
     if rng.random() < 0.5:
         window = window[:, ::-1]
-    return shifted(cv2.resize(window, (side, side), interpolation=cv2.INTER_LINEAR), rng, 0.25)
+    return shifted(cv2.resize(window, shape[::-1], interpolation=cv2.INTER_LINEAR), rng, 0.25)
 
 
 def shifted(rgb: np.ndarray, rng: np.random.Generator, strength: float) -> np.ndarray:

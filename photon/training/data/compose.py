@@ -23,7 +23,7 @@ MOST_OBJECTS = 16
 
 @dataclass
 class SceneObject:
-    """One visible thing. mask: bool [SIDE, SIDE] of its visible pixels; the rest in 0..1 (see `geometry`)."""
+    """One visible thing. mask: bool [height, width] of its visible pixels; the rest in 0..1 (see `geometry`)."""
 
     name: str
     mask: np.ndarray
@@ -34,7 +34,7 @@ class SceneObject:
 
 @dataclass
 class Scene:
-    """image: uint8 [SIDE, SIDE, 3]; `doubtful`: names that may or may not be there and must not be asked for."""
+    """image: uint8 [height, width, 3]; `doubtful`: names that may or may not be there and must not be asked for."""
 
     image: np.ndarray
     objects: list[SceneObject]
@@ -75,7 +75,8 @@ class Canvas:
     def paste(self, cutout: np.ndarray, left: int, top: int, most_hidden: float) -> bool:
         """Pastes RGBA at a corner that may lie outside; refused where an earlier thing would lose too much."""
         height, width = cutout.shape[:2]
-        x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + width, SIDE), min(top + height, SIDE)
+        rows, columns = self.owner.shape
+        x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + width, columns), min(top + height, rows)
         if x1 - x0 < 8 or y1 - y0 < 8:
             return False
         part = cutout[y0 - top : y1 - top, x0 - left : x1 - left]
@@ -93,19 +94,19 @@ class Canvas:
         return True
 
 
-def compose(library: Library, seed: int, kind: str | None = None) -> Scene:
-    """The scene of `seed`; `kind` is drawn by `SHARES` when None."""
+def compose(library: Library, seed: int, kind: str | None = None, shape: tuple[int, int] = (SIDE, SIDE)) -> Scene:
+    """The scene of `seed`; `kind` is drawn by `SHARES` when None; `shape`: (height, width) in pixels."""
     rng = np.random.default_rng(seed)
     kind = kind or str(rng.choice(KINDS, p=SHARES))
     background = _pick(library.backgrounds, rng)
     plain = library.textures and kind != "empty" and rng.random() < 0.25
-    canvas = Canvas(texture(rng, SIDE) if plain else crop(background.pixels, rng, SIDE))
+    canvas = Canvas(texture(rng, SIDE) if plain else crop(background.pixels, rng, shape))
     doubtful = set() if plain else set(background.shows)
     stretch = float(np.exp(rng.uniform(-0.3, 0.3)))
     pasted: list[str | None] = []
     for name, size in _plan(library, kind, rng):
         pixels = library.draw(name, rng) if name else _unnamed(library, rng)
-        if pixels is not None and _place(canvas, pixels, size, stretch, kind, rng):
+        if pixels is not None and _place(canvas, pixels, size * min(shape) / SIDE, stretch, kind, rng):
             pasted.append(name)
     objects = []
     for index, name in enumerate(pasted):
@@ -159,10 +160,11 @@ def _place(
     """Varies a cut-out and pastes it at a free place; gives up after a few tries."""
     cutout = _varied(pixels, size, stretch, rng)
     height, width = cutout.shape[:2]
+    rows, columns = canvas.owner.shape
     over = 0.3 if kind == "big" else 0.12 if rng.random() < 0.2 else 0.0
     for _ in range(8):
-        left = int(rng.uniform(-over * width, max(SIDE - width * (1 - over), 1 - over * width)))
-        top = int(rng.uniform(-over * height, max(SIDE - height * (1 - over), 1 - over * height)))
+        left = int(rng.uniform(-over * width, max(columns - width * (1 - over), 1 - over * width)))
+        top = int(rng.uniform(-over * height, max(rows - height * (1 - over), 1 - over * height)))
         if canvas.paste(cutout, left, top, most_hidden=0.3):
             return True
     return False
