@@ -45,8 +45,9 @@ def header(backend: Backend) -> dict[str, Any]:
 def device_in_words(about: Mapping[str, Any]) -> str:
     """For example "CPU, 2 threads, float32"."""
     device = str(about.get("device", "")).upper()
-    threads = about.get("threads")
-    parts = [device, f"{threads} threads" if device.startswith("CPU") and threads else "", about.get("dtype")]
+    threads = about.get("threads") if device.startswith("CPU") else None
+    words = f"{threads} {'thread' if threads == 1 else 'threads'}" if threads else ""
+    parts = [device, words, about.get("dtype")]
     return ", ".join(str(part).removeprefix("torch.") for part in parts if part)
 
 

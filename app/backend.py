@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -20,6 +20,9 @@ from app.settings import Settings
 from photon import EngineConfig, Photon, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
+
+
+Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, object, settings=, spatial_refs=, pipelined=)
 
 
 class Vocabulary(Protocol):
@@ -33,9 +36,12 @@ class Engine(Protocol):
     """The part of `photon.Photon` that the application uses."""
 
     def encode_image(self, image: NDArray[np.uint8]) -> Any: ...
-    async def apoint(self, image: Any, object: str, **options: Any) -> Result: ...
-    async def adetect(self, image: Any, object: str, **options: Any) -> Result: ...
-    async def asegment(self, image: Any, object: str, **options: Any) -> Result: ...
+    @property
+    def apoint(self) -> Verb: ...
+    @property
+    def adetect(self) -> Verb: ...
+    @property
+    def asegment(self) -> Verb: ...
     def stats(self) -> dict[str, Any]: ...
     def steps(self, since: int = 0) -> list[StepRecord]: ...
     def describe(self) -> dict[str, Any]: ...

@@ -141,8 +141,9 @@ class Handlers:
         results = {"rows": drawn["shapes"], "json": body, "note": drawn["note"]}
         overheads = Overheads(read_ms, (time.perf_counter() - start) * 1e3)
         steps = own_steps(engine.steps(first), answers)
-        where = {"requests": splits(answers, overheads), "timeline": timeline(steps)}
-        return _finished(_outcome(answers, where["requests"]), drawn, results, where)
+        requests = splits(answers, overheads)
+        where = {"requests": requests, "timeline": timeline(steps)}
+        return _finished(_outcome(answers, requests), drawn, results, where)
 
 
 def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str, str]:

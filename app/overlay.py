@@ -74,11 +74,7 @@ def summary(answers: Sequence[Answer]) -> str:
         if answer.result is not None:
             count = len(answer.found)
             parts.append(f"no {answer.name}" if count == 0 else f"{count} × {answer.name}")
-    if not parts:
-        return ""
-    if all(not answer.found for answer in answers):
-        return f"Nothing found: {', '.join(parts)}."
-    return f"Found {', '.join(parts)}."
+    return f"Found {', '.join(parts)}." if parts else ""
 
 
 def shapes_of(answer: Answer, task: str, colour: str, width: int, height: int) -> list[Shape]:

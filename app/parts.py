@@ -119,6 +119,26 @@ def time_panel() -> gr.HTML:
     )
 
 
+def race_head() -> gr.HTML:
+    """What a race is."""
+    return gr.HTML(
+        """
+        <section class="ph-race">
+          <h2>Race</h2>
+          <p class="ph-hint">The question above, asked many times: first with the pipeline off, then on.</p>
+        </section>
+        """,
+        js_on_load=None,
+        apply_default_css=False,
+        padding=False,
+    )
+
+
+def race_view() -> gr.HTML:
+    """A race; value: {"text", "problem", "progress": {mode, done, count}, "report": app.race, "note"}."""
+    return _drawn('<div class="ph-race-body"></div>', "time", "race", elem_id="race-view")
+
+
 def status() -> gr.HTML:
     """One line; value: {"kind": "idle" | "busy" | "done" | "problem", "text": sentence}."""
     return _drawn('<p class="ph-status" data-kind="idle"></p>', "status", elem_id="status")

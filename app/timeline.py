@@ -19,16 +19,6 @@ CPU, DEVICE, COPY = range(3)
 MAX_STEPS = 400
 SHORTEST_BUBBLE_MS = 0.02
 
-# (kind, lane, prefix of the record's two times); the forward's kind is that of the step.
-_PARTS = (
-    ("launch", CPU, "launch"),
-    ("forward", DEVICE, "forward"),
-    ("sampling", DEVICE, "sampling"),
-    ("copy", COPY, "copy"),
-    ("commit", CPU, "commit"),
-    ("finalize", CPU, "finalize"),
-)
-
 
 @dataclass(frozen=True)
 class Overheads:
@@ -87,16 +77,14 @@ def timeline(steps: Sequence[StepRecord]) -> dict[str, Any]:
     spans: list[list[Any]] = []
     zero = min((_first(step) for step in drawn), default=0.0)
     for row, step in enumerate(drawn):
-        for kind, lane, prefix in _PARTS:
-            start, end = getattr(step, f"{prefix}_start_s"), getattr(step, f"{prefix}_end_s")
+        for kind, lane, start, end in _spans(step):
             if end > start:
-                name = step.kind if kind == "forward" else kind
-                spans.append([lane, name, _ms((start - zero) * 1e3), _ms((end - zero) * 1e3), row])
+                spans.append([lane, kind, _ms((start - zero) * 1e3), _ms((end - zero) * 1e3), row])
     busy = _union([(span[2], span[3]) for span in spans if span[0] == DEVICE])
     end = max((span[3] for span in spans), default=0.0)
     busy_ms = sum(b - a for a, b in busy)
     window = busy[-1][1] - busy[0][0] if busy else 0.0
-    tokens = sum(step.tokens for step in drawn)
+    tokens = sum(len(step.requests) - step.zombies for step in drawn)
     return {
         "lanes": list(LANES),
         "spans": spans,
@@ -109,6 +97,20 @@ def timeline(steps: Sequence[StepRecord]) -> dict[str, Any]:
         "tokens_per_s": round(tokens / window * 1e3, 1) if window > 0 else 0.0,
         "left_out": max(len(steps) - MAX_STEPS, 0),
     }
+
+
+def _spans(step: StepRecord) -> list[tuple[str, int, float, float]]:
+    """(kind, lane, start, end) in seconds. A commit first waits for its copy, which is no work."""
+    landed = min(max(step.copy_end_s, step.commit_start_s), step.commit_end_s)
+    return [
+        ("launch", CPU, step.launch_start_s, step.launch_end_s),
+        (step.kind, DEVICE, step.forward_start_s, step.forward_end_s),
+        ("sampling", DEVICE, step.sampling_start_s, step.sampling_end_s),
+        ("copy", COPY, step.copy_start_s, step.copy_end_s),
+        ("wait", CPU, step.commit_start_s, landed),
+        ("commit", CPU, landed, step.commit_end_s),
+        ("finalize", CPU, step.finalize_start_s, step.finalize_end_s),
+    ]
 
 
 def _about(step: StepRecord) -> dict[str, Any]:

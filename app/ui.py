@@ -7,6 +7,8 @@ import gradio as gr
 from app import parts
 from app.asking import MAX_OBJECTS
 from app.handlers import Handlers
+from app.race import IN_FLIGHT, MAX_COUNT
+from app.race_view import RaceView
 
 TITLE = "Photon Demo"
 QUEUE_SIZE = 64  # events that may wait in Gradio; the engine has its own, smaller queue
@@ -15,6 +17,7 @@ CACHE_S = 3600  # how long uploads are kept
 
 def build_page(handlers: Handlers) -> gr.Blocks:
     """The page over these handlers. Each visitor's picture is in `gr.State`, nothing else is kept."""
+    races = RaceView(handlers.backend, handlers.store)
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(300, CACHE_S)) as page:
         header = parts.header()
         picture = gr.State(None)
@@ -46,6 +49,13 @@ def build_page(handlers: Handlers) -> gr.Blocks:
                 status = parts.status()
                 results = parts.results()
         where = parts.time_panel()
+        parts.race_head()
+        with gr.Row(elem_id="race", equal_height=True):
+            count = gr.Slider(2, MAX_COUNT, value=16, step=2, label="Requests", scale=3, min_width=160)
+            in_flight = gr.Radio(list(IN_FLIGHT), value=4, label="In flight together", scale=2, min_width=160)
+            start = gr.Button("Race", elem_id="race-start", scale=1, min_width=100)
+            stop = gr.Button("Stop", visible=False, elem_id="race-stop", scale=1, min_width=100)
+        raced = parts.race_view()
         notes = parts.about()
 
         taken = [picture_in, stage, picture, results, where, status]
@@ -62,5 +72,7 @@ def build_page(handlers: Handlers) -> gr.Blocks:
             chosen.success(handlers.run, asked, answered, **quiet),
         ]
         cancel.click(handlers.cancelled, None, [status, run, cancel], cancels=running, **quiet)
+        racing = start.click(races.start, [picture, task, text, most, count, in_flight], [raced, start, stop], **quiet)
+        stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
     page.queue(max_size=QUEUE_SIZE, default_concurrency_limit=None)
     return page

@@ -97,7 +97,8 @@ function aboutSpan(line, span) {
   const [, kind, start, end, row] = span;
   const step = line.steps[row];
   const zombies = step.zombies ? `, ${step.zombies} of them zombie` : "";
-  return `Step ${step.step} (${step.kind}, slot ${step.slot}, ${step.rows} ${step.rows === 1 ? "row" : "rows"}${zombies}): ${kind} ${ms(end - start)}, at ${ms(start)}`;
+  const rows = `${step.rows} ${step.rows === 1 ? "row" : "rows"}${zombies}`;
+  return `Step ${step.step} (${step.kind} of ${step.tokens} ${step.tokens === 1 ? "token" : "tokens"}, slot ${step.slot}, ${rows}): ${kind} ${ms(end - start)}, at ${ms(start)}`;
 }
 
 function drawTimeline(line, view, readout) {
@@ -119,7 +120,7 @@ function drawTimeline(line, view, readout) {
   for (const [start, end] of line.bubbles) block("bubble", 1, start, end, `Bubble: the device waited ${ms(end - start)}`);
   for (const span of line.spans) {
     block(span[1], span[0], span[2], span[3], aboutSpan(line, span));
-    if (span[0] === 1 && line.steps[span[4]].zombies) block("zombie", 1, span[2], span[3], aboutSpan(line, span));
+    if (span[0] === 1 && span[1] !== "sampling" && line.steps[span[4]].zombies) block("zombie", 1, span[2], span[3], aboutSpan(line, span));
   }
   return chart;
 }

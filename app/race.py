@@ -1,0 +1,136 @@
+"""The same requests with the pipeline off and then on: what it gains here, and that answers are equal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.asking import Answer, Question, QuestionError, ask
+from app.backend import Engine
+from app.timeline import own_steps, timeline
+
+MAX_COUNT = 64
+IN_FLIGHT = (1, 4, 16)
+SCORE_SLACK = 1e-3  # scores may differ in the last places when batch mates differ
+MODES = (("blocking", False), ("pipelined", True))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One mode's requests, in the order asked, with the wall time of all (s) and of each (ms)."""
+
+    answers: list[Answer]
+    wall_s: float
+    latencies_ms: list[float]
+
+
+Progress = tuple[str, int]  # mode, requests done
+
+
+async def race(
+    engine: Engine, image: Any, question: Question, count: int, in_flight: int
+) -> AsyncGenerator[Progress | dict[str, Any], None]:
+    """Yields (mode, done) while it runs, and at last the report (see `_report`).
+
+    The names of the question take turns. One request goes first, uncounted, so that neither mode
+    pays for the picture's prefill. Raises QuestionError for counts that are not allowed.
+    """
+    if not 1 <= count <= MAX_COUNT:
+        raise QuestionError(f"A race of {count} requests is not possible; allowed are 1 to {MAX_COUNT}.")
+    if in_flight not in IN_FLIGHT:
+        raise QuestionError(f"{in_flight} requests in flight are not offered; allowed are {IN_FLIGHT}.")
+    for first in await ask(engine, image, replace(question, names=question.names[:1])):
+        if first.problem:
+            raise QuestionError(first.problem)
+    since = max((step.step for step in engine.steps()), default=0)
+    runs: dict[str, Run] = {}
+    for mode, pipelined in MODES:
+        asked = replace(question, pipelined=pipelined)
+        async with aclosing(_run(engine, image, asked, count, in_flight)) as parts:
+            async for part in parts:
+                if isinstance(part, Run):
+                    runs[mode] = part
+                else:
+                    yield mode, part
+    yield _report(engine, runs, since, in_flight)
+
+
+async def _run(
+    engine: Engine, image: Any, question: Question, count: int, in_flight: int
+) -> AsyncGenerator[int | Run, None]:
+    """Yields how many requests are done, and at last the Run. Closing it cancels what is in flight."""
+    gate = asyncio.Semaphore(in_flight)
+
+    async def one(index: int) -> tuple[Answer, float]:
+        name = question.names[index % len(question.names)]
+        async with gate:
+            start = time.perf_counter()
+            (answer,) = await ask(engine, image, replace(question, names=(name,)))
+            return answer, (time.perf_counter() - start) * 1e3
+
+    begin = time.perf_counter()
+    tasks = [asyncio.create_task(one(index)) for index in range(count)]
+    try:
+        waiting: set[asyncio.Task[Any]] = set(tasks)
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+            yield count - len(waiting)
+        ended = [task.result() for task in tasks]
+        yield Run([answer for answer, _ in ended], time.perf_counter() - begin, [ms for _, ms in ended])
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _report(engine: Engine, runs: dict[str, Run], since: int, in_flight: int) -> dict[str, Any]:
+    """Both modes' figures and timelines, the ratio of their requests/s, and how many answers agree."""
+    steps = engine.steps(since)
+    modes = {mode: _figures(run) for mode, run in runs.items()}
+    for mode, run in runs.items():
+        modes[mode]["timeline"] = timeline(own_steps(steps, run.answers))
+    blocking, pipelined = runs["blocking"], runs["pipelined"]
+    equal = sum(same(a, b) for a, b in zip(blocking.answers, pipelined.answers, strict=True))
+    return {
+        "count": len(blocking.answers),
+        "in_flight": in_flight,
+        "modes": modes,
+        "ratio": round(blocking.wall_s / pipelined.wall_s, 3),
+        "equal": equal,
+        "scale_ms": max(figures["timeline"]["end_ms"] for figures in modes.values()),
+    }
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    tokens = sum(answer.metrics.tokens for answer in run.answers if answer.metrics is not None)
+    p50, p95 = np.percentile(run.latencies_ms, [50, 95])
+    return {
+        "wall_ms": round(run.wall_s * 1e3, 1),
+        "requests_per_s": round(len(run.answers) / run.wall_s, 2),
+        "tokens_per_s": round(tokens / run.wall_s, 1),
+        "p50_ms": round(float(p50), 1),
+        "p95_ms": round(float(p95), 1),
+        "failed": sum(answer.result is None for answer in run.answers),
+    }
+
+
+def same(a: Answer, b: Answer) -> bool:
+    """Whether two answers say the same: equal values, scores within `SCORE_SLACK`."""
+    if a.result is None or b.result is None:
+        return a.result is None and b.result is None and a.problem == b.problem
+    return _same(dict(a.result), dict(b.result))
+
+
+def _same(a: Any, b: Any, key: str = "") -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[name], b[name], name) for name in a)
+    if isinstance(a, Sequence) and isinstance(b, Sequence) and not isinstance(a, str):
+        return len(a) == len(b) and all(_same(x, y, key) for x, y in zip(a, b, strict=True))
+    if key == "score":
+        return abs(float(a) - float(b)) <= SCORE_SLACK
+    return bool(a == b)

@@ -1,0 +1,106 @@
+"""app.asking: names are split and checked, asked in parallel, refused one by one, cancelled together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from app.asking import MAX_NAMES, Question, QuestionError, as_json, ask, parse_names
+from tests.app.scripted import ScriptedEngine
+
+IMAGE = np.zeros((4, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("cat", ("cat",)),
+        ("  red   car ", ("red car",)),
+        ("cat, dog", ("cat", "dog")),
+        ("cat,,dog,", ("cat", "dog")),
+        ("cat; dog\nbird、fish，bee", ("cat", "dog", "bird", "fish", "bee")),
+        ("Cat, cat, CAT, dog", ("Cat", "dog")),
+        ("قطة، كلب", ("قطة", "كلب")),
+        ("🐈", ("🐈",)),
+        ("<img src=x onerror=alert(1)>", ("<img src=x onerror=alert(1)>",)),
+        ('"cat"', ('"cat"',)),
+    ],
+)
+def test_names_are_separated_and_kept_as_typed(text: str, names: tuple[str, ...]) -> None:
+    assert parse_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "say what to look for"),
+        (" \n\t", "say what to look for"),
+        (",;,", "say what to look for"),
+        (",".join(map(str, range(MAX_NAMES + 1))), f"at most {MAX_NAMES}"),
+        ("x" * 101, "101 characters; at most 100"),
+    ],
+)
+def test_what_is_not_a_question_is_refused_in_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(QuestionError, match=words):
+        parse_names(text)
+
+
+@pytest.mark.parametrize("task", ["point", "detect", "segment"])
+def test_a_question_reaches_its_verb_with_the_visitors_choices(task: str) -> None:
+    engine = ScriptedEngine()
+    question = Question(task, ("cat",), pipelined=False, max_objects=7, reference=(0.1, 0.2))
+    (answer,) = asyncio.run(ask(engine, IMAGE, question))
+    (call,) = engine.calls
+    assert (call.verb, call.object, call.shape) == (task, "cat", IMAGE.shape)
+    assert call.options == {
+        "settings": {"max_objects": 7},
+        "spatial_refs": [[0.1, 0.2]],
+        "pipelined": False,
+    }
+    assert len(answer.found) == 1
+    assert answer.metrics is not None
+    assert answer.metrics.mode == "blocking"
+
+
+def test_names_are_in_flight_together() -> None:
+    engine = ScriptedEngine(delay_s=0.2)
+    start = time.perf_counter()
+    answers = asyncio.run(ask(engine, IMAGE, Question("point", ("cat", "dog", "cup"))))
+    assert time.perf_counter() - start < 0.5
+    assert [answer.name for answer in answers] == ["cat", "dog", "cup"]
+
+
+def test_a_refused_name_does_not_harm_the_others() -> None:
+    refused, answered = asyncio.run(ask(ScriptedEngine(), IMAGE, Question("detect", ("xyzzy", "cat"))))
+    assert refused.result is None
+    assert refused.problem is not None
+    assert "xyzzy" in refused.problem
+    assert "cat" in refused.problem
+    assert len(answered.found) == 1
+
+
+def test_cancelling_reaches_every_request() -> None:
+    engine = ScriptedEngine(delay_s=30)
+
+    async def cancel_soon() -> None:
+        task = asyncio.create_task(ask(engine, IMAGE, Question("point", ("cat", "dog"))))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_soon())
+    assert [call.state for call in engine.calls] == ["cancelled", "cancelled"]
+
+
+def test_the_json_keeps_the_engines_values() -> None:
+    question = Question("point", ("cat", "xyzzy"))
+    answers = asyncio.run(ask(ScriptedEngine(), IMAGE, question))
+    body = as_json(question, answers, (6, 4))
+    assert body["task"] == "point"
+    assert body["image"] == {"width": 6, "height": 4}
+    assert body["answers"][0] == {"name": "cat", "points": [{"x": 0.5, "y": 0.25, "score": 0.9}]}
+    assert "xyzzy" in body["answers"][1]["error"]

@@ -1,0 +1,132 @@
+"""app.server and app.backend: ready, loading, failed; what each says over HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app import about
+from app.backend import Backend, Engine, NotReadyError
+from app.server import build_app, main
+from app.settings import Settings
+from photon import ModelLoadError
+from tests.app.scripted import ScriptedEngine
+
+
+def wait_until(client: TestClient, status: str) -> dict[str, Any]:
+    """The /health body once it has this status."""
+    for _ in range(100):
+        body = client.get("/health").json()
+        if body["status"] == status:
+            return dict(body)
+        time.sleep(0.02)
+    raise AssertionError(f"/health never said {status}, last {body}")
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def client(engine: ScriptedEngine) -> Iterator[TestClient]:
+    with TestClient(build_app(Settings(), lambda: engine)) as client:
+        wait_until(client, "ready")
+        yield client
+
+
+def test_health_names_the_model_when_ready(client: TestClient) -> None:
+    response = client.get("/health")
+    assert response.status_code == 200
+    assert response.json() == {"status": "ready", "model": "scripted", "device": "cpu"}
+
+
+def test_stats_come_from_the_engine(client: TestClient) -> None:
+    assert client.get("/v1/stats").json()["model"] == "scripted"
+
+
+def test_the_page_is_served_and_asks_no_other_host(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "Photon Demo" in page.text
+    theme = client.get("/theme.css").text
+    assert "fonts.googleapis.com" not in page.text + theme
+    assert 'rel="stylesheet" href="http' not in page.text
+
+
+def test_unknown_pictures_are_404(client: TestClient) -> None:
+    assert client.get("/pictures/unknown.jpg").status_code == 404
+    assert client.get("/pictures/..%2f..%2fetc%2fpasswd.jpg").status_code == 404
+    assert client.get("/pictures/examples/..%2fapp.py").status_code == 404
+
+
+def test_an_engine_that_fails_later_turns_health_to_503(client: TestClient, engine: ScriptedEngine) -> None:
+    engine.failure = "The device was lost."
+    response = client.get("/health")
+    assert response.status_code == 503
+    assert "The device was lost." in response.json()["reason"]
+    assert client.get("/v1/stats").status_code == 503
+
+
+def test_the_engine_is_closed_with_the_application() -> None:
+    engine = ScriptedEngine()
+    with TestClient(build_app(Settings(), lambda: engine)) as client:
+        wait_until(client, "ready")
+        assert not engine.closed
+    assert engine.closed
+
+
+def test_missing_model_files_leave_the_page_up_and_say_why() -> None:
+    def missing() -> Engine:
+        raise ModelLoadError("The file model.safetensors is missing.")
+
+    with TestClient(build_app(Settings(), missing)) as client:
+        body = wait_until(client, "failed")
+        assert body["reason"] == "The file model.safetensors is missing."
+        assert client.get("/health").status_code == 503
+        assert client.get("/").status_code == 200
+
+
+def test_any_other_failure_to_start_is_said_too() -> None:
+    def broken() -> Engine:
+        raise RuntimeError("no memory")
+
+    with TestClient(build_app(Settings(), broken)) as client:
+        assert "RuntimeError: no memory" in wait_until(client, "failed")["reason"]
+
+
+def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
+    def slow() -> Engine:
+        time.sleep(0.4)
+        return ScriptedEngine()
+
+    with TestClient(build_app(Settings(), slow)) as client:
+        response = client.get("/health")
+        assert (response.status_code, response.json()["status"]) == (503, "starting")
+        assert client.get("/").status_code == 200
+        wait_until(client, "ready")
+
+
+def test_a_backend_without_engine_refuses_with_the_reason() -> None:
+    with pytest.raises(NotReadyError, match="loading"):
+        Backend(ScriptedEngine).engine()
+
+
+def test_the_header_tells_what_answers(client: TestClient) -> None:
+    value = about.header(client.app.state.backend)  # type: ignore[attr-defined]
+    assert (value["model"], value["device"], value["times"]) == (
+        "scripted",
+        "CPU, 2 threads, float32",
+        "measured",
+    )
+    assert "little to hide" in about.notes(client.app.state.backend)["pipeline"]  # type: ignore[attr-defined]
+
+
+def test_a_bad_setting_ends_the_start_with_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", "many")
+    with pytest.raises(SystemExit, match="PORT is 'many'"):
+        main()

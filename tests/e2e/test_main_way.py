@@ -1,0 +1,67 @@
+"""The main way with the bundled model: upload, each task, shapes, the switch, equal answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.actions import (
+    add_picture,
+    ask,
+    assert_drawn_where_the_json_says,
+    choose_task,
+    drawn,
+    png,
+    shown_json,
+)
+from tests.e2e.conftest import OpenPage, Server, StartServer
+
+SCENES = Path(__file__).parents[1] / "data" / "scenes"
+
+
+@pytest.mark.parametrize("task", ["Point", "Detect", "Segment"])
+def test_the_bundled_model_answers_and_both_modes_agree(visit: OpenPage, real: Server, task: str) -> None:
+    page = visit(real).page
+    add_picture(page, png(640, 480))
+    choose_task(page, task)
+    assert "pipelined" in ask(page, "cat, dog")
+    first = shown_json(page)
+    assert_drawn_where_the_json_says(page)
+    assert page.locator(".ph-note").inner_text().startswith("Found ")
+    page.get_by_label("Pipelined decoding").uncheck()
+    assert "blocking" in ask(page, "cat, dog")
+    assert shown_json(page) == first
+    assert len(drawn(page)) == page.locator(".ph-rows tbody tr").count()
+    expect(page.locator(".ph-span.ph-prefill").first).to_be_visible()
+
+
+def test_an_unknown_word_is_answered_with_its_neighbours(visit: OpenPage, real: Server) -> None:
+    page = visit(real).page
+    add_picture(page, png(64, 64))
+    assert "does not know the word 'xyzzyq'" in ask(page, "xyzzyq")
+
+
+def test_two_visitors_of_the_bundled_model(visit: OpenPage, real: Server) -> None:
+    first, second = visit(real).page, visit(real).page
+    add_picture(first, png(300, 200, "#aa0000"))
+    add_picture(second, png(500, 100, "#00aa00"))
+    for page, name, width in ((first, "cat", 300), (second, "dog", 500)):
+        ask(page, name)
+        assert shown_json(page)["answers"][0]["name"] == name
+        assert shown_json(page)["image"]["width"] == width
+
+
+def test_missing_model_files_are_said_by_page_and_health(
+    visit: OpenPage, start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server("app.py", status="failed", PHOTON_MODEL=str(tmp_path / "nowhere"))
+    response = server.get("/health")
+    assert response.status_code == 503
+    reason = response.json()["reason"]
+    assert "nowhere" in reason
+    page = visit(server).page
+    expect(page.locator(".ph-header .ph-status")).to_have_text(reason)
+    add_picture(page, png(64, 64))
+    assert ask(page, "cat") == reason
