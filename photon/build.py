@@ -13,9 +13,12 @@ import torch
 from photon.config import EngineConfig
 from photon.devices import Device, make_device
 from photon.loop import EngineLoop
+from photon.masks import Masks
+from photon.masks.lazy import LazyMasks
 from photon.memory.adapters import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
+from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.tower import Crops
 from photon.models.registry import LoadedModel, load_model
@@ -107,6 +110,7 @@ class Built:
     core: Core
     loop: EngineLoop
     pool: ThreadPoolExecutor
+    masks: Masks
 
     def close(self) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
@@ -133,7 +137,7 @@ def _default_dtype(device: Device) -> torch.dtype:
 
 def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
     model = loaded.model.eval()
-    total = config.kv_pages or default_kv_pages(model, config, dtype)
+    total = config.kv_pages or default_kv_pages(model.config, config, dtype)
     executor = device.timed(ModelExecutor(model, config, total))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
@@ -145,15 +149,16 @@ def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: tor
         loop.notify()
 
     core = build_core(ModelShape.of(model), config, total, device, executor, preprocess, pool, notify)
-    loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
+    loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue, device.now)
     loop.start()
-    return Built(loaded, device, dtype, config, core, loop, pool)
+    masks = LazyMasks(config.mask_model, device.torch_device)
+    return Built(loaded, device, dtype, config, core, loop, pool, masks)
 
 
-def default_kv_pages(model: Moondream, config: EngineConfig, dtype: torch.dtype) -> int:
+def default_kv_pages(model: MoondreamConfig, config: EngineConfig, dtype: torch.dtype) -> int:
     """Pages for a full context in every row, within kv_memory_mb, but at least for one context and one prefix."""
-    text = model.config.text
+    text = model.text
     page_bytes = 2 * text.n_layers * text.n_kv_heads * text.head_dim * dtype.itemsize * config.page_size
     context = pages_for(text.max_context, config.page_size)
-    least = context + pages_for(model.config.prefix_len, config.page_size)
+    least = context + pages_for(model.prefix_len, config.page_size)
     return max(least, min(context * config.max_batch, config.kv_memory_mb * 2**20 // page_bytes))

@@ -28,7 +28,8 @@ class EngineConfig:
     device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU; threads None lets
     torch choose; kv_pages None sizes the cache by max_batch and the model's context within kv_memory_mb.
     max_adapters is how many LoRA adapters may be in use at once; queue is how many requests may wait. parity follows
-    the recorded habits of the public reference in sampling (design: model 7.1, 10).
+    the recorded habits of the public reference in sampling (design: model 7.1, 10). mask_model outlines what a model
+    without a segment skill detects: sam2.1-small, sam2.1-large or a folder.
     """
 
     device: str = "auto"
@@ -46,6 +47,7 @@ class EngineConfig:
     trace_steps: int = 8192
     preprocess_threads: int = 1
     parity: bool = False
+    mask_model: str = "sam2.1-small"
 
     def __post_init__(self) -> None:
         if self.dtype is not None and self.dtype not in DTYPES:

@@ -41,6 +41,7 @@ class Photon:
             built.loaded.tokenizer,
             built.loaded.vocabulary,
             parity=built.config.parity,
+            masks=built.masks,
         )
         self._asking = Asking(self._context, built.config.max_adapter_rank)
         self._ask = self._asking.ask
@@ -238,7 +239,7 @@ class Photon:
 
     @property
     def skills(self) -> tuple[str, ...]:
-        return tuple(s for s in PLANS if s in self._context.config.skills)
+        return self._context.skills
 
     @property
     def healthy(self) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from photon.errors import RequestCancelledError
-from photon.request import Request
 from photon.result import Result
 from photon.scheduler.sequence import Sequence
-from photon.skills.base import Plan
+from photon.skills.base import Outside, Plan, Stage
 from photon.streaming import End, Mailbox
 from photon.trace import Metrics, Trace
 
@@ -31,6 +31,8 @@ class Job:
         self._stage: list[Sequence] = []
         self._results: dict[int, dict[str, Any]] = {}
         self._all: list[Sequence] = []
+        self._forget_outside: Callable[[], None] | None = None
+        self._ended: float | None = None
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # only the engine ends it
 
@@ -40,15 +42,23 @@ class Job:
 
     # -- called by the engine loop --------------------------------------------------------------------------------
 
-    def begin(self, requests: SequenceOf[Request]) -> None:
-        """Submit the requests of a stage."""
-        self._stage = [self._loop.sequence(r, self) for r in requests]
+    def begin(self, stage: Stage) -> None:
+        """Submit the requests of a stage, or start what is done outside the engine."""
+        if isinstance(stage, Outside):
+            self._forget_outside = self._loop.outside.start(
+                stage.work, lambda values, error: self._returned(stage, values, error)
+            )
+            return
+        self._stage = [self._loop.sequence(r, self) for r in stage]
         self._all += self._stage
         for sequence in self._stage:
             self._loop.scheduler.submit(sequence)
 
     def cancel(self) -> None:
         """End every request of the call; its identity, cancellation and metrics are one."""
+        if self._forget_outside is not None:
+            self._forget_outside()
+            self.fail(RequestCancelledError("The request was cancelled."))
         for sequence in self._stage:
             self._loop.scheduler.cancel(sequence)
 
@@ -85,17 +95,31 @@ class Job:
         if len(self._results) < len(self._all):
             return
         try:
-            self._go_on()
+            self._go_on([self._results[s.id] for s in self._stage])
         except Exception as problem:
             self.fail(problem)
             self.cancel()
 
-    def _go_on(self) -> None:
-        """All requests of the stage have ended: begin the next one, or answer."""
+    def _returned(self, stage: Outside, values: list[dict[str, Any]] | None, error: BaseException | None) -> None:
+        """Work outside the engine has ended."""
+        self._forget_outside = None
+        self._ended = self._loop.clock()
         try:
-            self.begin(self._plan.send([self._results[s.id] for s in self._stage]))
+            if values is None:
+                raise error or RuntimeError("Work outside the engine ended without a result.")
+            if self._mailbox is not None:
+                for update in stage.updates(values):
+                    self._loop.outbox.put(self._mailbox, update)
+            self._go_on(values)
+        except Exception as problem:
+            self.fail(problem)
+
+    def _go_on(self, results: list[dict[str, Any]]) -> None:
+        """The stage has ended: begin the next one, or answer."""
+        try:
+            self.begin(self._plan.send(results))
         except StopIteration as answer:
-            done = Result(answer.value, metrics_of(self._all, self._loop.trace))
+            done = Result(answer.value, metrics_of(self._all, self._loop.trace, self._ended))
             self.future.set_result(done)
             self._post(End(done))
 
@@ -112,8 +136,11 @@ class Job:
             self._loop.outbox.put(self._mailbox, end)
 
 
-def metrics_of(sequences: SequenceOf[Sequence], trace: Trace) -> Metrics:
-    """The call's times: queue and prefill are its first request's, decode lasts until its last token."""
+def metrics_of(sequences: SequenceOf[Sequence], trace: Trace, ended: float | None = None) -> Metrics:
+    """The call's times: queue and prefill are its first request's, decode lasts until its last token.
+
+    `ended` is when work outside the engine came to its end, if any followed; only the total counts it.
+    """
     first = sequences[0].times
     end = max(s.times.ended for s in sequences)
     prepared = max(0.0, min(first.prepare_end, first.launched) - max(first.prepare_start, first.submitted))
@@ -125,7 +152,7 @@ def metrics_of(sequences: SequenceOf[Sequence], trace: Trace) -> Metrics:
         prefill_ms=1e3 * (first.first_token - first.launched),
         time_to_first_token_ms=1e3 * (first.first_token - first.submitted),
         decode_ms=1e3 * (end - first.first_token),
-        total_ms=1e3 * (end - first.submitted),
+        total_ms=1e3 * (max(end, ended or end) - first.submitted),
         tokens=sum(s.committed for s in sequences),
         steps=sum(s.steps for s in sequences),
         zombie_steps=sum(s.zombie_steps for s in sequences),

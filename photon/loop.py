@@ -5,12 +5,14 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 
 from photon.errors import EngineStoppedError, QueueFullError, RequestCancelledError
 from photon.job import Job
+from photon.outside import OutsideWork
 from photon.request import Request
 from photon.scheduler.admission import Admission
 from photon.scheduler.scheduler import Scheduler
@@ -26,15 +28,24 @@ _SWITCH_INTERVAL_S = 50e-6
 class EngineLoop:
     """Other threads call `submit`, `cancel`, `pause`, `resume` and `stop`; everything else runs on the thread."""
 
-    def __init__(self, scheduler: Scheduler, admission: Admission, trace: Trace, max_waiting: int) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        admission: Admission,
+        trace: Trace,
+        max_waiting: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.scheduler = scheduler
         self.trace = trace
+        self.clock = clock
         self.counts: Counter[str] = Counter()
         self.failure: str | None = None
         self.outbox = Outbox()
         self._admission = admission
         self._max_waiting = max_waiting
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.outside = OutsideWork(self._inbox.put)
         self._after: deque[Callable[[], None]] = deque()
         self._next_id = 0
         self._refuse: str | None = None
@@ -53,6 +64,7 @@ class EngineLoop:
         Raises `InvalidRequestError` for what can never run, `EngineStoppedError` when stopped.
         """
         requests = next(plan)
+        assert isinstance(requests, list)
         for request in requests:
             self._admission.refuse_if_impossible(request)
         job = Job(self, plan, mailbox)
@@ -84,6 +96,7 @@ class EngineLoop:
         if self._thread.is_alive():
             self._inbox.put(self._abandon)
             self._thread.join()
+        self.outside.close()
 
     # -- engine thread --------------------------------------------------------------------------------------------
 
@@ -108,7 +121,7 @@ class EngineLoop:
 
     def _loop(self) -> None:
         progress = True
-        while not (self._stopping and self.scheduler.idle):
+        while not (self._stopping and self.scheduler.idle and self.outside.idle):
             self._apply_messages(wait=not progress)
             progress = self.scheduler.tick()
             progress = self._act_on_ends() or progress
@@ -157,7 +170,9 @@ class EngineLoop:
         self.scheduler.paused = False
 
     def _abandon(self) -> None:
-        self.scheduler.abort(EngineStoppedError("The engine was closed before the request finished."))
+        stopped = EngineStoppedError("The engine was closed before the request finished.")
+        self.outside.abort(stopped)
+        self.scheduler.abort(stopped)
 
     def _close(self, reason: str) -> None:
         with self._gate:
@@ -175,6 +190,7 @@ class EngineLoop:
             with suppress(Exception):  # one message must not keep the next caller waiting
                 self._inbox.get()()
         self._act_on_ends()  # may begin a later stage
+        self.outside.abort(stopped)
         self.scheduler.abort(stopped)
         self._act_on_ends()
         self.outbox.deliver()

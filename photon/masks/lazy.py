@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from photon.errors import ModelLoadError
-from photon.masks.sam2 import Box, Sam2
+from photon.masks import Box
+from photon.masks.sam2 import Sam2
 from photon.models.hub import Repo, find
 
 MASK_MODELS: Mapping[str, Repo] = {
@@ -20,16 +20,6 @@ MASK_MODELS: Mapping[str, Repo] = {
     "sam2.1-large": Repo("facebook/sam2.1-hiera-large", "665f8e2ad61cf5f53d65644ff27c8ee525124610"),
 }
 FILES = ("config.json", "model.safetensors")
-
-
-class Masks(Protocol):
-    """What segmenting by boxes asks for."""
-
-    def require(self) -> None:
-        """Cheap. Raises ModelLoadError if no masks can be made here."""
-
-    def masks(self, image: NDArray[np.uint8], boxes: Sequence[Box]) -> Iterable[NDArray[np.bool_]]:
-        """One mask a box, each over the whole picture. May load a model and takes its time."""
 
 
 def mask_folder(name_or_path: str) -> Path:
@@ -60,9 +50,13 @@ class LazyMasks:
         self._lock = threading.Lock()
         self._model: Sam2 | None = None
 
-    def require(self) -> None:
+    def missing(self) -> str | None:
         if self._model is None:
-            mask_folder(self._name)
+            try:
+                mask_folder(self._name)
+            except ModelLoadError as error:
+                return str(error)
+        return None
 
     def masks(self, image: NDArray[np.uint8], boxes: Sequence[Box]) -> Iterator[NDArray[np.bool_]]:
         with self._lock:

@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from photon.errors import ModelLoadError
+from photon.masks import Box
 
 if TYPE_CHECKING:
     from transformers import Sam2Model
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _BOXES_AT_ONCE = 16
 """A box takes some 10 MB of decoder features."""
-
-Box = dict[str, float]
 
 
 class Sam2:

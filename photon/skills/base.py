@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from photon.detokenizer import Detokenizer
 from photon.errors import InvalidRequestError, UnsupportedSkillError
+from photon.masks import Masks
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.vocabulary import Vocabulary
 from photon.request import Choice, ImageRef, Request, Token
 
-Plan = Generator[list[Request], list[dict[str, Any]], dict[str, Any]]
-"""One public call: yields the requests of a stage, gets their results in order, returns the answer."""
+
+@dataclass(frozen=True)
+class Outside:
+    """A stage that is not the engine's: `work` runs on a thread of its own, and the plan gets the values it returns.
+
+    `updates` makes of them what a stream's reader is told.
+    """
+
+    work: Callable[[], list[dict[str, Any]]]
+    updates: Callable[[list[dict[str, Any]]], Sequence[Any]] = lambda _: ()
+
+
+Stage = list[Request] | Outside
+
+Plan = Generator[Stage, list[dict[str, Any]], dict[str, Any]]
+"""One public call: yields its stages, gets the results of each in order, returns the answer. The first is requests."""
+
+SKILLS = ("point", "detect", "segment", "query", "caption")
+
+
+def skills_of(config: MoondreamConfig) -> tuple[str, ...]:
+    """What a model can be asked: its own skills, and segment by a second model where it can only detect."""
+    own = {*config.skills, *(("segment",) if "detect" in config.skills else ())}
+    return tuple(skill for skill in SKILLS if skill in own)
 
 
 class SkillState(ABC):
@@ -43,20 +66,34 @@ class SkillState(ABC):
 
 @dataclass(frozen=True)
 class SkillContext:
-    """What skills know of the loaded model. `parity` follows the recorded reference (design: model 10)."""
+    """What skills know of the loaded model. `parity` follows the recorded reference (design: model 10).
+
+    `masks` outlines what a box holds, for models that do not segment by themselves.
+    """
 
     model: str
     config: MoondreamConfig
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None
     parity: bool = False
+    masks: Masks | None = None
 
     def require(self, skill: str) -> None:
-        """Raises `UnsupportedSkillError` if the model was not trained for the skill."""
-        if skill not in self.config.skills:
+        """Raises `UnsupportedSkillError` if the model was not trained for the skill and nothing else here does it."""
+        if skill in self.config.skills:
+            return
+        if skill not in skills_of(self.config) or self.masks is None:
             raise UnsupportedSkillError(
                 f"The model {self.model} cannot {skill}; it can {', '.join(self.config.skills)}."
             )
+        if missing := self.masks.missing():
+            raise UnsupportedSkillError(missing)
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """Those of `skills_of` that work on this machine."""
+        masks = self.masks is not None and self.masks.missing() is None
+        return tuple(s for s in skills_of(self.config) if s in self.config.skills or masks)
 
     def name(self, text: Any) -> str:
         """The object's name as the model knows it. Raises `InvalidRequestError` for what is not a name."""

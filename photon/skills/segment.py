@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from photon.result import Result
 from photon.skills.ask import Ask
 from photon.skills.base import Plan, SkillContext
+from photon.skills.segment_box import Objects, box_plan
 from photon.skills.segment_contour import contour_plan
 from photon.skills.segment_svg import svg_plan
 
@@ -18,7 +19,11 @@ def segment_plan(context: SkillContext, ask: Ask) -> Plan:
     `path` is in 0..1 of the box, all else in 0..1 of the image; nothing found is an empty path and no bbox. A reader of
     its stream gets {"bbox"}, then {"chunk"} by {"chunk"} the path, then `segment_end`.
     """
-    plan = contour_plan if context.config.tokenizer.segment_vertices else svg_plan
+    plan: Callable[[SkillContext, Ask], Objects] = svg_plan
+    if "segment" not in context.config.skills:
+        plan = box_plan
+    elif context.config.tokenizer.segment_vertices:
+        plan = contour_plan
     objects, best = yield from plan(context, ask)
     return segment_answer(objects, best)
 

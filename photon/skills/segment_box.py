@@ -1,0 +1,65 @@
+"""Segment for models that can only detect: each detected box prompts a second model for the mask of what it holds.
+
+Spatial references choose among the detected objects: of those around a reference's centre, the smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from photon.masks import Box
+from photon.skills.ask import Ask
+from photon.skills.base import Outside, SkillContext, Stage
+from photon.skills.detect import detect_request
+from photon.skills.segment_contour import path_vertex, referenced
+
+Objects = Generator[Stage, list[dict[str, Any]], tuple[list[dict[str, Any]], int]]
+
+
+def box_plan(context: SkillContext, ask: Ask) -> Objects:
+    """The best object is the one detected most surely, or that of the first reference."""
+    (detected,) = yield [detect_request(context, replace(ask, refs=()))]
+    centres = [(seed.x, seed.y) for seed in referenced(ask.refs, context.config.tokenizer)]
+    found = chosen(detected["objects"], centres) if centres else detected["objects"]
+    if not found:
+        return [], 0
+    best = 0 if centres else max(range(len(found)), key=lambda i: float(found[i]["score"]))
+    objects = yield Outside(lambda: outlined(context, ask, found), lambda made: _pieces(made[best]))
+    return objects, best
+
+
+def chosen(objects: Sequence[Box], centres: Sequence[tuple[float, float]]) -> list[Box]:
+    """For each centre the smallest object around it, if there is one; none twice."""
+    picked: list[Box] = []
+    for x, y in centres:
+        around = [o for o in objects if o["x_min"] <= x <= o["x_max"] and o["y_min"] <= y <= o["y_max"]]
+        smallest = min(around, key=lambda o: (o["x_max"] - o["x_min"]) * (o["y_max"] - o["y_min"]), default=None)
+        if smallest is not None and smallest not in picked:
+            picked.append(smallest)
+    return picked
+
+
+def outlined(context: SkillContext, ask: Ask, found: Sequence[Box]) -> list[dict[str, Any]]:
+    """{"bbox", "path", "polygons", "score"} of each; a box with an empty mask stays, without an outline."""
+    from photon.masks.outlines import bounds, outlines
+
+    assert context.masks is not None
+    assert ask.image is not None
+    objects = []
+    for box, mask in zip(found, context.masks.masks(ask.image.pixels, found), strict=True):
+        polygons = outlines(mask)
+        bbox = bounds(polygons) if polygons else {k: box[k] for k in ("x_min", "y_min", "x_max", "y_max")}
+        path = " ".join(_path(polygon, bbox) for polygon in polygons)
+        objects.append({"bbox": bbox, "path": path, "polygons": polygons, "score": box["score"]})
+    return objects
+
+
+def _path(polygon: Sequence[list[float]], bbox: Box) -> str:
+    return "".join(path_vertex(vertex, bbox, first=i == 0) for i, vertex in enumerate(polygon)) + " Z"
+
+
+def _pieces(best: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a stream's reader is told: the whole outline is there at once."""
+    return [{"bbox": best["bbox"]}, *([{"chunk": best["path"]}] if best["path"] else [])]
