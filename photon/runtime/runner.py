@@ -8,13 +8,14 @@ next forward gathers from it, so a step can be launched before the host has seen
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
 import torch
 
 from photon.devices.base import Device
+from photon.models.moondream.lora import Adapter, Site
 from photon.request import Choice, Token
 from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor
@@ -53,6 +54,7 @@ class Runner:
         self._batch_buckets = device.buckets(sizes.max_batch)
         self._page_buckets = device.buckets(sizes.max_pages)
         self._forwards: dict[tuple[int, ...], Callable[[], Outputs]] = {}
+        self._adapted_sites: set[Site] = set()
 
     def seat(self, sequence: Sequence) -> None:
         """Note an admitted sequence's page table (shared prefix pages first, then its own) and where it goes on."""
@@ -108,6 +110,7 @@ class Runner:
         key = (slot.index, batch, pages, int(adapted))
         found = self._forwards.get(key)
         if found is None:
+            self._device.compute.run(lambda: _clear(slot.rows.device))  # the trial run writes: to the scratch page
             found = self._device.capture(key, lambda: self._decode(slot, batch, pages, adapted))
             self._forwards[key] = found
         return found
@@ -122,6 +125,13 @@ class Runner:
             staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
             staged[:, 3] if adapted else None,
         )
+
+    def _expect_adapters(self, adapters: Iterable[Adapter]) -> None:
+        """Captured steps know the sites that had weights then; with another site they are captured anew."""
+        new = {site for adapter in adapters for site in adapter.sites} - self._adapted_sites
+        if new:
+            self._adapted_sites |= new
+            self._forwards = {key: forward for key, forward in self._forwards.items() if not key[-1]}
 
     def warm_up(self) -> None:
         """Capture every decode shape of a device that captures, so that nothing is allocated later."""
@@ -175,6 +185,7 @@ class Runner:
         loads = [(s.adapter_slot, s.request.adapter) for s in step.sequences if s.loads_adapter and s.request.adapter]
         leads = [(s.adapter_slot, *s.prefix.pages) for s in step.leaders if s.prefix]
         tails = [(s.prefix.tail, s.pages[0]) for s in step.sequences if s.prefix and s.prefix.tail is not None]
+        self._expect_adapters(adapter for _, adapter in loads)
         slot.prefixes.array[: len(leads)] = leads or 0
         slot.tails.array[: len(tails)] = tails or 0
         adapted = any(lead[0] for lead in leads)
@@ -299,6 +310,10 @@ def _padded(count: int, buckets: tuple[int, ...]) -> int:
     """The first bucket that holds `count`, or `count` itself."""
     i = bisect_left(buckets, count)
     return buckets[i] if i < len(buckets) else count
+
+
+def _clear(rows: torch.Tensor) -> None:
+    rows.zero_()
 
 
 def _nothing() -> None:
