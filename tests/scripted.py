@@ -166,7 +166,7 @@ class ScriptedExecutor:
         slots = adapters.tolist() if adapters is not None else [0] * len(crops)
         for picture, row, slot in zip(crops, pages.numpy(), slots, strict=True):
             self.prefix_pages.update(row.tolist())
-            written = prefix_cells(picture.content, self.adapters[slot], self.prefix_length)
+            written = prefix_cells(picture.content, self.adapters.get(slot, -1), self.prefix_length)
             self._flat[self._places(row, np.arange(self.prefix_length))] = written
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
@@ -186,7 +186,7 @@ class ScriptedExecutor:
             zip(ids.tolist(), values.tolist(), valid.tolist(), strict=True)
         ):
             count = sum(mask)
-            adapter = self.adapters[slots[b]]
+            adapter = self.adapters.get(slots[b], -1)
             places = self._places(table[b], at[b, :count])
             if (places < self.page_size).any():
                 self.violations.append("A prompt was written to the scratch page.")
@@ -205,7 +205,8 @@ class ScriptedExecutor:
         places = table[np.arange(len(at)), at // self.page_size] * self.page_size + at % self.page_size
         self._check_writable(places // self.page_size, "a decode step")
         self._flat[places] = [
-            token_cell(i, *v, self.adapters[a]) for i, v, a in zip(ids.tolist(), values.tolist(), slots, strict=True)
+            token_cell(i, *v, self.adapters.get(a, -1))
+            for i, v, a in zip(ids.tolist(), values.tolist(), slots, strict=True)
         ]
         self.cells[0] = _POISON  # padding may write to the scratch page; nobody may read it back
         return self._forward(table, at)
