@@ -34,9 +34,7 @@ from photon.skills.detect import TOKENS_PER_BOX, DetectState
 from photon.trace import StepRecord
 
 IDS = TokenizerConfig()
-SHAPE = ModelShape(
-    prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id
-)
+SHAPE = ModelShape(prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id)
 """What scheduling sees of moondream2."""
 
 _PROMPT_TOKENS = 6
@@ -137,8 +135,9 @@ class Ask:
         prompt = (*(Token(1) for _ in range(_PROMPT_TOKENS - 1)), Token(2, coord=float(self.tokens)))
         picture = ImageRef(np.zeros((1, 1, 3), np.uint8), self.picture.to_bytes(8, "little"))
         request = Request(prompt, picture, self.tokens + TOKENS_PER_BOX, lambda: DetectState(IDS), mode=self.mode)
-        (result,) = yield [request]
-        return result
+        results = yield [request]
+        answer: dict[str, Any] = results[0]
+        return answer
 
 
 @dataclass(frozen=True)

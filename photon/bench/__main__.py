@@ -1,0 +1,54 @@
+"""`python -m photon.bench NAME [--json] ...`: with --json the last line is one JSON object, without it a table."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from typing import Any, Protocol
+
+from photon.errors import PhotonError
+
+BENCHMARKS = {
+    "pipeline": "a modelled accelerator: what pipelining gains, and what a tick costs the host",
+}
+
+
+class Benchmark(Protocol):
+    """What each module here offers."""
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, options: argparse.Namespace) -> dict[str, Any]:
+        """The report: what --json prints."""
+
+    def show(self, report: dict[str, Any]) -> str:
+        """The report for a reader."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m photon.bench", description="Benchmarks of the engine.")
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    for name, about in BENCHMARKS.items():
+        sub = names.add_parser(name, help=about, description=about)
+        sub.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+        _load(name).arguments(sub)
+    options = parser.parse_args(argv)
+    benchmark = _load(options.name)
+    try:
+        report = benchmark.run(options)
+    except PhotonError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(report) if options.json else benchmark.show(report))
+    return 0
+
+
+def _load(name: str) -> Benchmark:
+    module: Benchmark = importlib.import_module(f"photon.bench.{name}")
+    return module
+
+
+if __name__ == "__main__":
+    sys.exit(main())
