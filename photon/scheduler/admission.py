@@ -56,6 +56,8 @@ class Admission:
 
     def refuse_if_impossible(self, request: Request) -> None:
         """Raises `InvalidRequestError` for a request that could never run, naming the limit that it breaks."""
+        if request.limit < 1:
+            raise InvalidRequestError(f"The answer may have {request.limit} tokens; allowed is at least 1.")
         prefix = self._prefixes.length if request.image else 0
         total = prefix + len(request.prompt) + request.limit
         if total > self._limits.max_context:
