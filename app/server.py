@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -15,13 +16,16 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
 import gradio as gr
 import uvicorn
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, Response
 from gradio.utils import get_upload_folder
 
-from app.backend import Backend, Engine, State, load_engine
+from app.api import add_api
+from app.auth import KeyGate
+from app.backend import Backend, Engine, load_engine
 from app.examples import Example, load_examples
 from app.handlers import Handlers
 from app.ingest import Limits
+from app.metrics import Metrics
 from app.parts import CSS
 from app.pictures import PictureStore
 from app.settings import Settings, SettingsError
@@ -33,7 +37,10 @@ log = logging.getLogger(__name__)
 
 def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> FastAPI:
     """The whole application. `load` makes the engine; by default the one that the settings ask for."""
-    backend = Backend(load or (lambda: load_engine(settings)))
+    metrics = Metrics()
+    make = load or (lambda: load_engine(settings))
+    backend = Backend(lambda: metrics.observed(make()))
+    metrics.watch(backend)
     limits = Limits(settings.max_image_mb, settings.max_megapixels)
     store = PictureStore(limits)
     examples = load_examples()
@@ -41,18 +48,22 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         backend.start()
+        following = asyncio.create_task(metrics.follow(backend))
         try:
             yield
         finally:
+            following.cancel()
             await backend.close()
             store.close()
 
     app = FastAPI(title="Photon Demo", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.backend = backend
-    _add_health(app, backend)
+    if settings.api_key is not None:
+        app.add_middleware(KeyGate, key=settings.api_key)
+    add_api(app, backend, limits, metrics, settings)
     _add_pictures(app, store, examples)
     handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()))
-    return gr.mount_gradio_app(
+    mounted: FastAPI = gr.mount_gradio_app(
         app,
         build_page(handlers),
         path="/",
@@ -66,19 +77,7 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
         theme=theme(),
         css_paths=[CSS],
     )
-
-
-def _add_health(app: FastAPI, backend: Backend) -> None:
-    @app.get("/health")
-    def health() -> Response:
-        ready = backend.state is State.READY
-        return JSONResponse(backend.health(), status_code=200 if ready else 503)
-
-    @app.get("/v1/stats")
-    def stats() -> Response:
-        if backend.state is not State.READY:
-            return JSONResponse({"error": backend.reason}, status_code=503)
-        return JSONResponse(backend.engine().stats())
+    return mounted
 
 
 def _add_pictures(app: FastAPI, store: PictureStore, examples: tuple[Example, ...]) -> None:

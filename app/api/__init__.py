@@ -1,0 +1,23 @@
+"""HTTP besides the page: the skills with the official client's payloads, chat in OpenAI's form, state and metrics."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.api.chat import chat_routes
+from app.api.images import ImageReader
+from app.api.service import service_routes, unknown_routes
+from app.api.skills import skill_routes
+from app.backend import Backend
+from app.ingest import Limits
+from app.metrics import Metrics
+from app.settings import Settings
+
+
+def add_api(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics, settings: Settings) -> None:
+    """Add all routes; to be called before a page is mounted at "/"."""
+    images = ImageReader(limits)
+    app.include_router(skill_routes(backend, limits, images))
+    app.include_router(chat_routes(backend, limits, images))
+    app.include_router(service_routes(backend, metrics, [name for name in settings.models if name != settings.model]))
+    app.include_router(unknown_routes())

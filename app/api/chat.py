@@ -1,0 +1,170 @@
+"""POST /v1/chat/completions in OpenAI's form.
+
+The last user message is the question, on the last picture of the conversation; earlier turns are not seen by these
+models. Text that begins with `/detect {"object": "cat"}`, and likewise for the other skills, runs that skill, and
+the answer's content is its result as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from app.api.asks import SKILLS, Ask, check_model, read_ask
+from app.api.body import flag_of, max_body, parse_body, read_body
+from app.api.conversation import Turn, last_turn
+from app.api.events import Event, event_stream
+from app.api.images import ImageReader
+from app.api.presence import while_present
+from app.api.problems import ApiError, ApiRoute
+from app.api.skills import with_metrics
+from app.backend import Backend
+from app.ingest import Limits
+from photon import Result
+
+UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model
+_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+_TEXT_KEYS = {"query": "answer", "caption": "caption"}
+
+
+def chat_routes(backend: Backend, limits: Limits, images: ImageReader) -> APIRouter:
+    router = APIRouter(prefix="/v1", route_class=ApiRoute)
+
+    @router.post("/chat/completions")
+    async def complete(request: Request) -> Response:
+        engine = backend.engine()
+        body = parse_body(await read_body(request, max_body(limits)))
+        check_model(body.get("model"), engine, also=UNNAMED)
+        if body.get("n") not in (None, 1):
+            raise ApiError(400, f"n is {body['n']!r}; one answer a request is given.")
+        streamed = flag_of(body, "stream")
+        name, fields = skill_fields(body, last_turn(body.get("messages")))
+        # Only text is worth sending in pieces; the other answers are JSON, of no use before their end.
+        fields["stream"] = streamed and name in _TEXT_KEYS
+        reply = Reply(name, str(engine.describe().get("model")), fields.get("settings", {}).get("max_tokens"))
+
+        async def asked() -> Any:
+            ask: Ask = await read_ask(SKILLS[name], fields, engine, images)
+            return await ask.put(engine)
+
+        result = await while_present(request, asked())
+        if not streamed:
+            return JSONResponse(reply.whole(result))
+        if not fields["stream"]:
+            return await event_stream(request, _Whole(result), reply.piece, reply.end)
+        return await event_stream(request, result[_TEXT_KEYS[name]], reply.piece, reply.end)
+
+    return router
+
+
+def skill_fields(body: Mapping[str, Any], turn: Turn) -> tuple[str, dict[str, Any]]:
+    """(skill, fields as in its own route) for a conversation's last turn. Raises ApiError 400."""
+    settings = {ours: body[name] for name, ours in _SETTINGS.items() if body.get(name) is not None}
+    fields = {"image_url": turn.image_url, "pipelined": body.get("pipelined"), "settings": settings}
+    for name in SKILLS:
+        if turn.text == f"/{name}" or turn.text.startswith((f"/{name} ", f"/{name}{{", f"/{name}\n")):
+            given = _arguments(name, turn.text[len(name) + 1 :])
+            own = given.get("settings") or {}
+            if not isinstance(own, dict):
+                raise ApiError(400, f"The settings after /{name} are not a JSON object.")
+            return name, {**fields, **given, "settings": {**settings, **own}}
+    return "query", {**fields, "question": turn.text, "reasoning": body.get("reasoning")}
+
+
+def _arguments(name: str, text: str) -> dict[str, Any]:
+    """The JSON object after a slash and a skill's name; only what the skill takes, and no picture."""
+    skill = SKILLS[name]
+    allowed = [*([skill.text] if skill.text else []), *skill.options]
+    form = f'/{name} {{"{skill.text}": "..."}}' if skill.text else f"/{name} {{}}"
+    try:
+        value = parse_body(text.encode()) if text.strip() else {}
+    except (ApiError, UnicodeEncodeError):
+        raise ApiError(400, f"After /{name} a JSON object is expected, for example {form}.") from None
+    if unknown := [key for key in value if key not in allowed]:
+        raise ApiError(400, f"/{name} does not take {unknown[0]!r}; it takes {', '.join(allowed)}.")
+    return value
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answers in the form of OpenAI's chat completions, whole or in chunks with one id."""
+
+    skill: str
+    model: str
+    max_tokens: Any = None
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def whole(self, result: Result) -> dict[str, Any]:
+        answer = with_metrics(result)
+        metrics = answer.pop("metrics")
+        message = {"role": "assistant", "content": self._content(answer), **_reasoning(answer)}
+        choice = {"index": 0, "message": message, "finish_reason": self._reason(result)}
+        return {**self._frame("chat.completion"), "choices": [choice], "metrics": metrics}
+
+    def piece(self, piece: str | Result) -> Iterator[Event]:
+        content = piece if isinstance(piece, str) else self._content(piece)
+        yield self._chunk({"role": "assistant", "content": content})
+
+    def end(self, result: Result) -> Iterator[Event | str]:
+        answer = with_metrics(result)
+        yield {**self._chunk(_reasoning(answer), self._reason(result)), "metrics": answer["metrics"]}
+        yield "[DONE]"
+
+    def _content(self, answer: Mapping[str, Any]) -> str:
+        key = _TEXT_KEYS.get(self.skill)
+        return str(answer[key]) if key else json.dumps(answer)
+
+    def _reason(self, result: Result) -> str:
+        spent = self.skill in _TEXT_KEYS and "reasoning" not in result and result.metrics.tokens == self.max_tokens
+        return "length" if spent else "stop"
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> Event:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return {**self._frame("chat.completion.chunk"), "choices": [choice]}
+
+    def _frame(self, kind: str) -> Event:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def _reasoning(answer: Mapping[str, Any]) -> dict[str, Any]:
+    thoughts = answer.get("reasoning")
+    if thoughts is None:
+        return {}
+    return {"reasoning": thoughts["text"], "reasoning_details": {"grounding": thoughts["grounding"]}}
+
+
+class _Whole:
+    """A complete answer as a stream of one piece."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._told = False
+
+    def __aiter__(self) -> _Whole:
+        return self
+
+    async def __anext__(self) -> Result:
+        if self._told:
+            raise StopAsyncIteration
+        self._told = True
+        return self._result
+
+    async def aclose(self) -> None:
+        self._told = True
+
+    async def result(self) -> Result:
+        return self._result

@@ -1,0 +1,80 @@
+"""POST /v1/point, detect, segment, query, caption: the official client's payloads and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from app.api.asks import SKILLS, Skill, check_model, read_ask
+from app.api.body import max_body, parse_body, read_body
+from app.api.events import Event, event_stream
+from app.api.images import ImageReader
+from app.api.presence import while_present
+from app.api.problems import ApiRoute
+from app.backend import Backend
+from app.ingest import Limits
+from photon import Result
+
+
+def skill_routes(backend: Backend, limits: Limits, images: ImageReader) -> APIRouter:
+    router = APIRouter(prefix="/v1", route_class=ApiRoute)
+
+    async def answer(skill: Skill, request: Request) -> Response:
+        engine = backend.engine()
+        body = parse_body(await read_body(request, max_body(limits)))
+        check_model(body.get("model"), engine)
+
+        async def asked() -> Any:
+            ask = await read_ask(skill, body, engine, images)
+            return ask.stream, await ask.put(engine)
+
+        streamed, result = await while_present(request, asked())
+        if not streamed:
+            return JSONResponse(with_metrics(result))
+        if skill.name == "segment":
+            return await event_stream(request, result, segment_events, segment_end)
+        key = "answer" if skill.name == "query" else "caption"
+        return await event_stream(request, result[key], text_events, text_end)
+
+    for skill in SKILLS.values():
+        # A route is told by its handler's signature; a partial would show `skill` as a query parameter.
+        router.add_api_route(f"/{skill.name}", _with_request(partial(answer, skill)), methods=["POST"])
+    return router
+
+
+def with_metrics(result: Result) -> dict[str, Any]:
+    """The answer and where its time went."""
+    return {**result, "metrics": asdict(result.metrics)}
+
+
+def text_events(piece: str) -> Iterator[Event]:
+    yield {"chunk": piece}
+
+
+def text_end(result: Result) -> Iterator[Event]:
+    yield {"completed": True, **with_metrics(result)}
+
+
+def segment_events(piece: dict[str, Any]) -> Iterator[Event]:
+    """The engine's pieces are {"bbox"}, {"chunk"} and {"path", "bbox", "completed"}; `segment_end` covers the last."""
+    if "chunk" in piece:
+        yield {"type": "path_delta", "chunk": piece["chunk"], "completed": False}
+    elif "path" not in piece:
+        yield {"type": "bbox", "bbox": piece["bbox"]}
+
+
+def segment_end(result: Result) -> Iterator[Event]:
+    yield {"type": "final", "completed": True, **with_metrics(result)}
+
+
+def _with_request(answer: partial[Any]) -> Any:
+    async def endpoint(request: Request) -> Response:
+        response: Response = await answer(request)
+        return response
+
+    return endpoint

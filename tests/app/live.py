@@ -1,0 +1,156 @@
+"""Servers on real sockets, pictures as the client sends them, and an engine that streams, for tests of the interfaces."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+from PIL import Image
+
+from photon import AsyncStream, Result
+from photon.streaming import End, LoopMailbox
+from tests.app.scripted import BOX, ScriptedEngine
+
+ROOT = Path(__file__).parent.parent.parent
+START_S = 180.0  # two busy cores import slowly
+PATH = "M0 0L1 0L1 1L0 1Z"
+
+
+def picture(width: int = 60, height: int = 40) -> Image.Image:
+    """A picture in which neighbouring pixels differ, so that resizing and cropping show."""
+    y, x = np.mgrid[0:height, 0:width]
+    return Image.fromarray(np.stack([x * 4 % 256, y * 6 % 256, (x * y) % 256], axis=-1).astype(np.uint8))
+
+
+def data_url(data: bytes | None = None, kind: str = "image/jpeg") -> str:
+    if data is None:
+        buffer = io.BytesIO()
+        picture().save(buffer, format="JPEG", quality=95)
+        data = buffer.getvalue()
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+@contextlib.contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """The application on a free port of this process; yields its base URL."""
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_for(lambda: server.started, "the server listens")
+    port = server.servers[0].sockets[0].getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: httpx.get(f"{url}/health").status_code == 200, "the engine is ready")
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+@contextlib.contextmanager
+def process(**settings: str) -> Iterator[str]:
+    """`python app.py` with these environment variables; yields its base URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PHOTON_THREADS": "1", **settings, "PORT": str(port)}
+    server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+
+    def ready() -> bool:
+        assert server.poll() is None, f"the server ended with {server.returncode}"
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{url}/health").status_code == 200
+        return False
+
+    try:
+        wait_for(ready, "the server is ready", START_S, 0.2)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def wait_for(condition: Any, what: str, within_s: float = 30.0, every_s: float = 0.01) -> float:
+    """Seconds until `condition()` was true; fails if it is not in time."""
+    start = time.perf_counter()
+    while not condition():
+        assert time.perf_counter() - start < within_s, f"not within {within_s} s: {what}"
+        time.sleep(every_s)
+    return time.perf_counter() - start
+
+
+@dataclass
+class StreamingEngine(ScriptedEngine):
+    """Adds query and caption, and streams, a piece every `delay_s`; fails after `fail_after` pieces if that is set."""
+
+    pieces: tuple[str, ...] = ("Two ", "cats ", "— 猫.")
+    fail_after: int | None = None
+    error: Exception | None = None
+    closed_streams: list[str] = field(default_factory=list)
+
+    async def aquery(self, image: Any = None, question: str = "", stream: bool = False, **options: Any) -> Result:
+        if image is None:
+            image = np.zeros((1, 1, 3), np.uint8)
+        result = await self._text("query", "answer", image, question, options)
+        if options.get("reasoning"):
+            result["reasoning"] = {"text": "Let me see.", "grounding": []}
+        return Result({"answer": self._stream("query", list(self.pieces), result)}) if stream else result
+
+    async def acaption(self, image: Any, length: str = "normal", stream: bool = False, **options: Any) -> Result:
+        result = await self._text("caption", "caption", image, length, options)
+        return Result({"caption": self._stream("caption", list(self.pieces), result)}) if stream else result
+
+    async def asegment(self, image: Any, object: str, stream: bool = False, **options: Any) -> Any:
+        result = await super().asegment(image, object, **options)
+        if not stream:
+            return result
+        last = {"path": result["path"], "bbox": result["bbox"], "completed": True}
+        steps: list[Any] = [{"bbox": BOX}, {"chunk": PATH[:10]}, {"chunk": PATH[10:]}]
+        return self._stream("segment", steps, result, last)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "skills": ["point", "detect", "segment", "query", "caption"]}
+
+    async def _text(self, verb: str, key: str, image: Any, text: str, options: dict[str, Any]) -> Result:
+        if self.error is not None:
+            raise self.error
+        self.answers = {**self.answers, verb: {key: "".join(self.pieces)}}
+        return await self._answer(verb, image, text, options)
+
+    def _stream(self, verb: str, pieces: list[Any], result: Result, last: Any = None) -> AsyncStream:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        mailbox = LoopMailbox(loop)
+
+        async def feed() -> None:
+            for index, piece in enumerate(pieces):
+                if index == self.fail_after:
+                    mailbox.put(End(error=RuntimeError("The device was lost.")))
+                    return
+                mailbox.put(piece)
+                await asyncio.sleep(self.delay_s)
+            mailbox.put(End(result))
+
+        feeding = loop.create_task(feed())
+
+        def cancel() -> None:
+            feeding.cancel()
+            self.closed_streams.append(verb)
+
+        return AsyncStream(mailbox, cancel, None if last is None else lambda _: last)
