@@ -1,8 +1,13 @@
-"""Photon: an inference engine for Moondream-style vision-language models with pipelined decoding."""
+"""Photon: an inference engine for Moondream-style vision-language models with pipelined decoding.
 
-from photon.asking import ImageLike
-from photon.config import EngineConfig
-from photon.engine import Photon
+Names are imported when they are first used: the command line answers `--help` without waiting for torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from photon.errors import (
     DeviceError,
     EngineStoppedError,
@@ -14,10 +19,17 @@ from photon.errors import (
     UnknownWordError,
     UnsupportedSkillError,
 )
-from photon.models.vocabulary import Vocabulary
-from photon.result import Result
-from photon.streaming import AsyncStream, Stream
-from photon.trace import Metrics, StepRecord
+
+if TYPE_CHECKING:
+    from photon.asking import ImageLike
+    from photon.catalog import ModelInfo, models_available
+    from photon.config import EngineConfig
+    from photon.engine import Photon
+    from photon.models.download import download
+    from photon.models.vocabulary import Vocabulary
+    from photon.result import Result
+    from photon.streaming import AsyncStream, Stream
+    from photon.trace import Metrics, StepRecord
 
 __all__ = [
     "AsyncStream",
@@ -27,6 +39,7 @@ __all__ = [
     "ImageLike",
     "InvalidRequestError",
     "Metrics",
+    "ModelInfo",
     "ModelLoadError",
     "Photon",
     "PhotonError",
@@ -38,4 +51,28 @@ __all__ = [
     "UnknownWordError",
     "UnsupportedSkillError",
     "Vocabulary",
+    "download",
+    "models_available",
 ]
+
+_HOMES = {
+    "AsyncStream": "streaming",
+    "EngineConfig": "config",
+    "ImageLike": "asking",
+    "Metrics": "trace",
+    "ModelInfo": "catalog",
+    "Photon": "engine",
+    "Result": "result",
+    "StepRecord": "trace",
+    "Stream": "streaming",
+    "Vocabulary": "models.vocabulary",
+    "download": "models.download",
+    "models_available": "catalog",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'photon' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"photon.{_HOMES[name]}"), name)
+    return value

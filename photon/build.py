@@ -124,15 +124,15 @@ def build(name: str, config: EngineConfig) -> Built:
     torch.set_flush_denormal(True)  # inherited by the threads that are started below
     device = make_device(config.device)
     try:
-        dtype = getattr(torch, config.dtype) if config.dtype else _default_dtype(device)
+        dtype = getattr(torch, config.dtype) if config.dtype else default_dtype(device.torch_device)
         return _start(load_model(name, device.torch_device, dtype), config, device, dtype)
     except BaseException:
         device.close()
         raise
 
 
-def _default_dtype(device: Device) -> torch.dtype:
-    return torch.bfloat16 if device.torch_device.type == "cuda" else torch.float32
+def default_dtype(device: torch.device) -> torch.dtype:
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
 def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
@@ -157,8 +157,14 @@ def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: tor
 
 def default_kv_pages(model: MoondreamConfig, config: EngineConfig, dtype: torch.dtype) -> int:
     """Pages for a full context in every row, within kv_memory_mb, but at least for one context and one prefix."""
-    text = model.text
-    page_bytes = 2 * text.n_layers * text.n_kv_heads * text.head_dim * dtype.itemsize * config.page_size
-    context = pages_for(text.max_context, config.page_size)
+    context = pages_for(model.text.max_context, config.page_size)
     least = context + pages_for(model.prefix_len, config.page_size)
-    return max(least, min(context * config.max_batch, config.kv_memory_mb * 2**20 // page_bytes))
+    return max(
+        least, min(context * config.max_batch, config.kv_memory_mb * 2**20 // kv_page_bytes(model, config, dtype))
+    )
+
+
+def kv_page_bytes(model: MoondreamConfig, config: EngineConfig, dtype: torch.dtype) -> int:
+    """Keys and values of one page in all layers."""
+    text = model.text
+    return 2 * text.n_layers * text.n_kv_heads * text.head_dim * dtype.itemsize * config.page_size

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from photon.errors import ModelLoadError
-from photon.models.moondream.checkpoint import INDEX, SINGLE, read_index
+from photon.models.files import INDEX, SINGLE, read_index
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from pathlib import Path
 import torch
 
 from photon.errors import ModelLoadError
+from photon.models.files import CONFIG, TOKENIZER, read_json
 from photon.models.hub import Repo, find, find_weights
-from photon.models.moondream.checkpoint import Checkpoint, read_json
+from photon.models.moondream.checkpoint import Checkpoint
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.names import is_family_b, our_names
-from photon.models.moondream.published import PUBLISHED, Published, fitted, recognised, tokenizer_repo
+from photon.models.moondream.published import fitted, recognised, tokenizer_repo
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.moondream.weights import load_moondream
+from photon.models.public import BUNDLED, not_here, not_public, published_model, unknown
 from photon.models.vocabulary import Vocabulary
-
-BUNDLED = {"photon-tiny": Path(__file__).parent.parent / "assets"}
 
 
 @dataclass(frozen=True)
@@ -49,28 +49,16 @@ def load_model(name_or_path: str, device: torch.device, dtype: torch.dtype) -> L
     if path.exists():
         return _load_path(path.stem if path.is_file() else path.resolve().name, path, device, dtype)
     if published is not None:
-        raise ModelLoadError(
-            f"The weights of {name_or_path} are not public in a form that can be fetched; name the folder or file "
-            "that holds them, with their tokenizer.json beside them."
-        )
-    known = ", ".join([*BUNDLED, *PUBLISHED])
-    raise ModelLoadError(
-        f"There is no model {name_or_path!r}. Known names are {known}; a folder or a .safetensors file works too."
-    )
-
-
-def published_model(name: str) -> Published | None:
-    """The public checkpoint of a name, or of name@revision."""
-    base, _, revision = name.partition("@")
-    return PUBLISHED[base].at(revision) if base in PUBLISHED else None
+        raise ModelLoadError(not_public(name_or_path))
+    raise ModelLoadError(f"{unknown(name_or_path)}; a folder or a .safetensors file works too.")
 
 
 def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
     folder = path.parent if path.is_file() else path
     checkpoint = Checkpoint.open(path)
     if _has_own_config(folder):
-        config = MoondreamConfig.from_dict(read_json(folder / "config.json"))
-        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        config = MoondreamConfig.from_dict(read_json(folder / CONFIG))
+        tokenizer = Tokenizer.load(folder / TOKENIZER)
     else:
         config = recognised(_our_shapes(checkpoint), is_family_b(checkpoint.shapes))
         tokenizer = _tokenizer_beside(folder, name, config)
@@ -88,7 +76,7 @@ def _load_published(
 ) -> LoadedModel:
     folder = find_weights(repo)
     if folder is None:
-        raise _not_here(f"The checkpoint {name}", name)
+        raise ModelLoadError(not_here(name))
     checkpoint = Checkpoint.open(folder)
     tokenizer = _fetched_tokenizer(name, config)
     config = fitted(config, _our_shapes(checkpoint))
@@ -97,7 +85,7 @@ def _load_published(
 
 def _has_own_config(folder: Path) -> bool:
     """Whether config.json gives the sizes; that of the public repositories is nearly empty."""
-    file = folder / "config.json"
+    file = folder / CONFIG
     return file.is_file() and "text" in read_json(file)
 
 
@@ -108,7 +96,7 @@ def _our_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
 def _tokenizer_beside(folder: Path, name: str, config: MoondreamConfig) -> Tokenizer:
     """The tokenizer.json beside public weights if it is theirs: the public repositories still hold the one of an
     earlier format."""
-    file = folder / "tokenizer.json"
+    file = folder / TOKENIZER
     beside = Tokenizer.load(file) if file.is_file() else None
     if beside is not None and _ends_alike(beside, config):
         return beside
@@ -131,12 +119,7 @@ def _ends_alike(tokenizer: Tokenizer, config: MoondreamConfig) -> bool:
 
 def _fetched_tokenizer(name: str, config: MoondreamConfig) -> Tokenizer:
     repo = tokenizer_repo(config)
-    file = find(repo, "tokenizer.json") if repo else None
+    file = find(repo, TOKENIZER) if repo else None
     if file is None:
-        raise _not_here(f"The tokenizer of {name}", name)
+        raise ModelLoadError(not_here(name if published_model(name) else "moondream2"))
     return Tokenizer.load(file)
-
-
-def _not_here(what: str, name: str) -> ModelLoadError:
-    public = name if published_model(name) else "moondream2"
-    return ModelLoadError(f"{what} is not on this machine; fetch it with: python -m photon download {public}")

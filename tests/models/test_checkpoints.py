@@ -184,7 +184,7 @@ def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
 
 def test_a_public_name_without_files_says_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ModelLoadError, match="hf download moondream/starmie-v1"):
+    with pytest.raises(ModelLoadError, match=r"python -m photon download moondream2$"):
         load_model("moondream2", CPU, torch.bfloat16)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from photon.errors import ModelLoadError
+from photon.models.files import INDEX, SINGLE, read_index
 
 DTYPES = {
     "F64": torch.float64,
@@ -97,23 +97,6 @@ class _WeightFile:
         return tensor
 
 
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-
-
-def read_index(index: Path) -> dict[str, str]:
-    """{tensor: file in the same folder} of an index of shards."""
-    homes = read_json(index).get("weight_map")
-    if not isinstance(homes, dict) or not homes:
-        raise ModelLoadError(f"The index {index} has no weight_map.")
-    for name, shard in homes.items():
-        if not isinstance(shard, str) or Path(shard).name != shard:
-            raise ModelLoadError(
-                f"The index {index} puts the tensor {name} into {shard!r}, which is no file beside it."
-            )
-    return homes
-
-
 def _single_file(folder: Path) -> Path:
     if (folder / SINGLE).is_file():
         return folder / SINGLE
@@ -123,17 +106,6 @@ def _single_file(folder: Path) -> Path:
             f"The folder {folder} must hold {SINGLE}, {INDEX} or one weight file; it holds {len(found)} weight files."
         )
     return found[0]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """An object from a JSON file; ModelLoadError naming the file otherwise."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelLoadError(f"The file {path} cannot be read: {error}.") from error
-    if not isinstance(data, dict):
-        raise ModelLoadError(f"The file {path} must hold a JSON object.")
-    return data
 
 
 def _open_safetensors(file: Path) -> tuple[Read, dict[str, Stored]]:

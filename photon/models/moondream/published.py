@@ -1,11 +1,9 @@
-"""The public checkpoints: their sizes, prompts and repositories (design: model 1, 2.1, 6)."""
+"""The public models: their sizes, prompts and tokenizers, and how weights are recognised (design: model 1, 6)."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from photon.errors import ModelLoadError
 from photon.models.hub import Repo
@@ -103,40 +101,6 @@ MOONDREAM_HALF = MoondreamConfig(
     region=dataclasses.replace(_REGION, dim=1024),
     tokenizer=_OLD_FORMAT,
 )
-
-
-@dataclass(frozen=True)
-class Published:
-    """A public checkpoint: what it is, and the repository that it is fetched from.
-
-    Without a repository it is loaded from a folder only. Revisions named by a date before `since` have another format.
-    """
-
-    config: MoondreamConfig
-    repo: Repo | None = None
-    since: str = ""
-
-    def at(self, revision: str) -> Published:
-        """The same at another revision; an empty one is the pinned one. Raises ModelLoadError if it is too old."""
-        if not revision or self.repo is None:
-            return self
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", revision) and revision < self.since:
-            raise ModelLoadError(
-                f"{self.repo.id} at {revision} has prompts and tokens of an earlier format; allowed are revisions "
-                f"since {self.since}."
-            )
-        return dataclasses.replace(self, repo=dataclasses.replace(self.repo, revision=revision))
-
-
-PUBLISHED: Mapping[str, Published] = {
-    "moondream2": Published(MOONDREAM_2, Repo("vikhyatk/moondream2", "2025-06-21"), "2025-06-21"),
-    "moondream3-preview": Published(
-        MOONDREAM_3, Repo("moondream/moondream3-preview", "5112966d1a723413b1c9a1e8bea272b72e647b35")
-    ),
-    "moondream3.1": Published(MOONDREAM_3, Repo("moondream/moondream3.1-9B-A2B", "main")),
-    "moondream-0.5b": Published(MOONDREAM_HALF),
-}
-"""By the names that `load_model` takes. Of the 0.5B model only ONNX files are public."""
 
 
 def tokenizer_repo(config: MoondreamConfig) -> Repo | None:

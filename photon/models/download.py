@@ -1,0 +1,32 @@
+"""Fetching a model by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from photon.errors import ModelLoadError
+from photon.masks.published import FILES, MASK_MODELS
+from photon.models.files import TOKENIZER
+from photon.models.hub import fetch, fetch_weights
+from photon.models.moondream.published import tokenizer_repo
+from photon.models.public import BUNDLED, not_public, published_model, unknown
+
+
+def download(name: str) -> Path:
+    """Fetch what is missing of a model's files, with progress bars on stderr; returns the folder of its weights.
+
+    name: a public model, name@revision for another revision than the pinned one, or a mask model. Raises
+    ModelLoadError, whose sentence says why it cannot be had, as when the Hub cannot be reached.
+    """
+    if name in BUNDLED:
+        return BUNDLED[name]
+    if repo := MASK_MODELS.get(name):
+        return [fetch(repo, file) for file in FILES][-1].parent
+    published = published_model(name)
+    if published is None:
+        raise ModelLoadError(f"{unknown(name)}, {', '.join(MASK_MODELS)}.")
+    if published.repo is None:
+        raise ModelLoadError(not_public(name))
+    if tokenizer := tokenizer_repo(published.config):
+        fetch(tokenizer, TOKENIZER)
+    return fetch_weights(published.repo)
