@@ -9,9 +9,10 @@ since their page was freed are poisoned; a row that reads one is counted and its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,11 +22,23 @@ from photon.request import Request, Token
 from photon.runtime.sampling import SampleNeeds, uniform
 from photon.runtime.slot import MAX_ALLOWED
 
+T = TypeVar("T")
 EOS, COORD, SIZE, VOCABULARY = 0, 5, 6, 32
 _WORD = (1 << 64) - 1
 _POISON = 0xDEAD_DEAD_DEAD_DEAD
 _SCALE = 1024
 """Values are multiples of 1 / 1024, which float32 holds exactly."""
+
+
+def kernel(call: Callable[..., T]) -> Callable[..., T]:
+    """What a call does in here is the device's work, not the host's, although it is written with host reads."""
+
+    @wraps(call)
+    def run(*args: Any) -> T:
+        with torch._C.DisableTorchFunction():
+            return call(*args)
+
+    return run
 
 
 class InjectedError(Exception):
@@ -157,10 +170,12 @@ class ScriptedExecutor:
 
     # -- the executor ------------------------------------------------------------------------------------------------
 
+    @kernel
     def load_adapter(self, slot: int, adapter: Any) -> None:
         self._count("load_adapter")
         self.adapters[slot] = adapter_content(adapter.key)
 
+    @kernel
     def prefix(self, crops: Sequence[Picture], pages: Tensor, adapters: Tensor | None) -> None:
         self._count("prefix")
         slots = adapters.tolist() if adapters is not None else [0] * len(crops)
@@ -169,11 +184,13 @@ class ScriptedExecutor:
             written = prefix_cells(picture.content, self.adapters.get(slot, -1), self.prefix_length)
             self._flat[self._places(row, np.arange(self.prefix_length))] = written
 
+    @kernel
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         self._count("copy_pages")
         self._check_writable(target.numpy(), "a copy")
         self.cells[target.numpy()] = self.cells[source.numpy()]
 
+    @kernel
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -195,6 +212,7 @@ class ScriptedExecutor:
             last.append(at[b, count - 1])
         return self._forward(table, np.array(last))
 
+    @kernel
     def decode(
         self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -211,6 +229,7 @@ class ScriptedExecutor:
         self.cells[0] = _POISON  # padding may write to the scratch page; nobody may read it back
         return self._forward(table, at)
 
+    @kernel
     def sample(
         self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
