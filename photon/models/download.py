@@ -9,7 +9,7 @@ from photon.masks.published import FILES, MASK_MODELS
 from photon.models.files import TOKENIZER
 from photon.models.hub import fetch, fetch_weights
 from photon.models.moondream.published import tokenizer_repo
-from photon.models.public import BUNDLED, not_public, published_model, unknown
+from photon.models.public import BUNDLED, PUBLISHED, not_public, published_model, unknown
 
 
 def download(name: str) -> Path:
@@ -30,3 +30,12 @@ def download(name: str) -> Path:
     if tokenizer := tokenizer_repo(published.config):
         fetch(tokenizer, TOKENIZER)
     return fetch_weights(published.repo)
+
+
+def name_at(name: str, revision: str | None) -> str:
+    """The name that fetches and loads another revision. Raises ModelLoadError where there is none to choose."""
+    if not revision:
+        return name
+    if published_model(name) is None or "@" in name:
+        raise ModelLoadError(f"{name} has no revisions to choose from; those that do: {', '.join(PUBLISHED)}.")
+    return f"{name}@{revision}"

@@ -62,9 +62,12 @@ def fetch_weights(repo: Repo) -> Path:
 
 def _fetch(repo: Repo, file: str) -> Path | None:
     """None if the repository has no such file."""
-    from huggingface_hub import errors, hf_hub_download
+    if found := find(repo, file):
+        return found
+    from huggingface_hub import errors, get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     try:
+        get_hf_file_metadata(hf_hub_url(repo.id, file, revision=repo.revision))  # fails at once, the next one retries
         return Path(hf_hub_download(repo.id, file, revision=repo.revision))
     except errors.RemoteEntryNotFoundError:
         return None
@@ -78,10 +81,22 @@ def _fetch(repo: Repo, file: str) -> Path | None:
         raise ModelLoadError(
             f"There is no repository {repo.id} that may be read from here; a private one needs `hf auth login`."
         ) from error
-    except errors.LocalEntryNotFoundError as error:
-        raise ModelLoadError(
-            f"{file} of {repo} is not on this machine and the Hub cannot be reached; try again when it is online."
-        ) from error
-    except Exception as error:  # the library, its transport and the disk raise many kinds
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelLoadError(f"{file} of {repo} cannot be fetched: {reason[0].rstrip('.')}.") from error
+    except errors.HfHubHTTPError as error:
+        raise ModelLoadError(f"{file} of {repo} cannot be fetched: the Hub says {_line(error)!r}.") from error
+    except OSError as error:
+        if isinstance(error, ConnectionError | errors.LocalEntryNotFoundError):
+            raise _unreachable(repo, error) from error
+        raise ModelLoadError(f"{file} of {repo} cannot be stored: {_line(error)}.") from error
+    except Exception as error:  # the transport's own kinds
+        raise _unreachable(repo, error) from error
+
+
+def _unreachable(repo: Repo, error: Exception) -> ModelLoadError:
+    return ModelLoadError(
+        f"{repo.id} cannot be fetched: the Hub is out of reach ({_line(error)}); try again when this machine is online."
+    )
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
