@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from photon import ImageLike, Photon, QueueFullError, RequestCancelledError
+from photon import EngineStoppedError, ImageLike, Photon, QueueFullError, RequestCancelledError
 from photon.skills.text import AnswerState
 from photon.streaming import End, LoopMailbox, Outbox, ThreadMailbox
 from tests.recorded import image, load
@@ -180,6 +180,31 @@ def test_a_full_queue_is_told_to_the_reader(picture: ImageLike) -> None:
             next(refused)
         model.resume()
         assert len("".join(waiting)) > 5
+
+
+def test_closing_the_engine_ends_what_is_still_streamed(picture: ImageLike) -> None:
+    model = load("md2")
+    stream = model.caption(picture, settings=LONG, stream=True)["caption"]
+    next(stream)
+    model.close(deadline_s=0.0)
+    with pytest.raises(EngineStoppedError, match="closed before the request finished"):
+        list(stream)
+    with pytest.raises(EngineStoppedError, match="has been closed"):
+        model.caption(picture, stream=True)
+
+
+def test_a_failure_of_the_engine_reaches_every_reader(picture: ImageLike, monkeypatch: pytest.MonkeyPatch) -> None:
+    with load("md2") as model:
+        stream = model.caption(picture, settings=LONG, stream=True)["caption"]
+        next(stream)
+
+        def tick() -> bool:
+            raise OSError("the device is gone")
+
+        monkeypatch.setattr(model._loop.scheduler, "tick", tick)
+        with pytest.raises(EngineStoppedError, match="the device is gone"):
+            list(stream)
+        assert not model.healthy
 
 
 # -- asyncio ----------------------------------------------------------------------------------------------------------

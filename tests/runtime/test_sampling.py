@@ -206,6 +206,18 @@ def test_coordinates_and_sizes_are_drawn_at_a_temperature(model: Moondream) -> N
     assert float(values[1, 4]) == pytest.approx(float(logprobs[0, wide] + logprobs[1, high]), abs=1e-5)
 
 
+def test_free_text_may_hold_coordinates_and_sizes_with_their_values(model: Moondream) -> None:
+    logits = torch.zeros(3, 64)
+    logits[0, COORD] = logits[1, SIZE] = logits[2, 30] = 9.0
+    ids, values, hidden = sample(model, logits, [Choice(None)] * 3)
+    assert ids == [COORD, SIZE, 30]
+    with torch.no_grad():
+        coord, size = model.region.decode_coord(hidden[0]), model.region.decode_size(hidden[1])
+    assert values[0, 0] == coord_value(coord.argmax(), 64)
+    assert values[1, 1:3].equal(size_value(size.argmax(-1), 64))
+    assert values[2, [0, 1, 2, 4]].tolist() == [0, 0, 0, 0]
+
+
 def test_values_are_not_decoded_where_no_row_can_want_them() -> None:
     rows = ChoiceRows(COORD, SIZE)
     target = torch.zeros(2, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64).numpy()

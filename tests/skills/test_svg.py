@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
+from photon import EngineConfig, Photon
 from photon.request import Choice, Token
 from photon.skills import Ask, SkillContext
 from photon.skills.segment import segment_end, segment_plan
 from photon.skills.segment_svg import SvgState
 from photon.skills.svg_outline import polygons
 from photon.skills.svg_path import Command, PathReader, path_text
+from tests.recorded import folder, image, read
 from tests.skills.conftest import feed, finish
 
 EOS, COORD, SIZE = 0, 5, 6
@@ -216,3 +220,32 @@ def test_the_answer_has_the_form_of_all_segments(context: SkillContext, ask: Cal
     (found,) = answer["objects"]
     assert found == {k: answer[k] for k in ("path", "bbox", "polygons")} | {"score": 1.0}
     assert segment_end(answer) == {"path": "M 0 0 L 1 0 L 1 1", "bbox": BBOX, "completed": True}
+
+
+@pytest.fixture(scope="module")
+def speller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Photon]:
+    """The recorded Moondream 3 with a prompt for segment and a liking for values: it spells boxes, not paths."""
+    place = tmp_path_factory.mktemp("md3")
+    tensors = load_file(folder("md3") / "model.safetensors")
+    tensors["model.text.lm_head.bias"][[COORD, SIZE]] += 3.0
+    save_file(tensors, place / "model.safetensors")
+    (place / "tokenizer.json").symlink_to(folder("md3") / "tokenizer.json")
+    config = read("md3", "config.json")
+    config["tokenizer"]["templates"]["segment"] = {"prefix": [1, 18, 2], "suffix": [3]}
+    (place / "config.json").write_text(json.dumps(config))
+    with Photon.load(str(place), EngineConfig(device="cpu", threads=1, max_batch=4)) as model:
+        yield model
+
+
+def test_the_engine_spells_the_same_in_both_modes_and_streamed(speller: Photon) -> None:
+    picture = speller.encode_image(image("md3"))
+    boxes = 0
+    for seed in range(4):
+        settings = {"temperature": 1.0, "top_p": 1.0, "seed": seed, "max_tokens": 60}
+        whole = speller.segment(picture, "cat", settings=settings)
+        assert speller.segment(picture, "cat", settings=settings, pipelined=False) == whole
+        pieces = list(speller.segment(picture, "cat", settings=settings, stream=True))
+        assert pieces[-1] == {"path": whole["path"], "bbox": whole["bbox"], "completed": True}
+        boxes += pieces[0] == {"bbox": whole["bbox"]}
+        assert set(whole) >= {"path", "bbox", "polygons", "objects"}
+    assert boxes, "no seed brought a box: this shows nothing"
