@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -190,6 +190,7 @@ class Rig:
         self.bad_images = bad_images
         self.pool = ManualPool()
         self.messages: list[Callable[[], None]] = []
+        self.notify: Callable[[], None] = lambda: self.messages.append(self.scheduler.prepared)
         self.core: Core = build_core(
             ModelShape(prefix_length, MAX_CONTEXT, EOS, COORD, SIZE),
             EngineConfig(max_batch=rows, page_size=page_size, **config),
@@ -198,7 +199,7 @@ class Rig:
             device.timed(self.executor),
             self._preprocess,
             self.pool,  # type: ignore[arg-type]
-            lambda: self.messages.append(self.scheduler.prepared),
+            lambda: self.notify(),
             WatchedRunner,
         )
         self.scheduler = self.core.scheduler
@@ -301,6 +302,3 @@ class Rig:
             assert state.choice() == choice, f"the list of token {i} is not that of the committed tokens"
             if i < len(tokens):
                 state.advance(tokens[i])
-
-
-Faults = Mapping[str, Any]

@@ -1,0 +1,91 @@
+"""A running engine thread over the scripted model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from photon.devices.base import Device
+from photon.devices.cpu import CpuDevice
+from photon.job import Job
+from photon.loop import EngineLoop
+from photon.request import Request
+from photon.skills.base import Plan
+from photon.streaming import ThreadMailbox
+from tests.rig import Rig, WalkState
+from tests.scripted import generate
+
+PATIENCE_S = 60.0
+"""How long a test waits before it says that something hangs: machines that run tests are busy."""
+
+
+def plan(*stages: list[Request]) -> Plan:
+    """A call whose stages follow each other; its answer holds their results."""
+    results = []
+    for requests in stages:
+        results.append((yield requests))
+    return {"stages": results}
+
+
+class StreamedState(WalkState):
+    """Tells the id of every token."""
+
+    told = 0
+
+    def updates(self) -> list[int]:
+        new, self.told = self.tokens[self.told :], len(self.tokens)
+        return [t.id for t in new]
+
+
+class AtOnce:
+    """A thread pool that does everything in the caller's thread."""
+
+    def submit(self, work: Callable[[], None]) -> None:
+        work()
+
+
+class Engine:
+    def __init__(self, device: Device, queue: int = 1000, **options: Any) -> None:
+        self.device = device
+        self.rig = Rig(device, **({"rows": 4, "pages": 64} | options))
+        self.rig.pool.submit = AtOnce().submit  # type: ignore[method-assign]
+        core = self.rig.core
+        self.loop = EngineLoop(core.scheduler, core.admission, core.trace, queue)
+        self.rig.notify = self.loop.notify
+
+    def ask(self, *requests: Request, mailbox: ThreadMailbox | None = None) -> Job:
+        return self.loop.submit(plan(list(requests)), mailbox)
+
+    def expected(self, *requests: Request) -> dict[str, Any]:
+        share, length = self.rig.executor.eos_share, self.rig.core.prefixes.length
+        return {"stages": [[{"tokens": generate(q, length, share)} for q in requests]]}
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end, f"waited in vain until {what}"
+            time.sleep(0.001)
+
+    def rest(self) -> None:
+        """Wait until nothing runs, and check that everything is back."""
+        scheduler, core = self.rig.scheduler, self.rig.core
+        self.until(lambda: scheduler.idle and self.loop._inbox.empty(), "the engine is at rest")
+        assert core.rows.free == core.rows.total
+        assert core.pages.free + core.prefixes.cached_pages == core.pages.total
+        scheduler.check_integrity()
+        assert not self.rig.executor.violations
+        assert self.rig.executor.poisoned_reads == 0
+
+
+@contextmanager
+def running(device: Device | None = None, **options: Any) -> Iterator[Engine]:
+    device = device or CpuDevice()
+    engine = Engine(device, **options)
+    engine.loop.start()
+    try:
+        yield engine
+    finally:
+        engine.loop.stop(PATIENCE_S)
+        device.close()
