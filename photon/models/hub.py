@@ -54,7 +54,9 @@ def fetch(repo: Repo, file: str) -> Path:
 
 
 def fetch_weights(repo: Repo) -> Path:
-    """Download all weight files; returns their folder. Raises as `fetch`."""
+    """Download all weight files that are not in the local cache; returns their folder. Raises as `fetch`."""
+    if found := find_weights(repo):
+        return found
     index = _fetch(repo, INDEX)
     needed = sorted(set(read_index(index).values())) if index else [SINGLE]
     return [fetch(repo, file) for file in needed][-1].parent
