@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from photon.models.moondream.config import MoondreamConfig
+from photon.models.moondream.config import MoondreamConfig, TokenizerConfig
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.names import INCLUDES
 from photon.training.features import STEP
@@ -23,8 +23,8 @@ class Batch:
     """Tensors of B scenes and their packed questions of `length` tokens, on one device.
 
     ids, coords, sizes: what each packed token is. query: which question it belongs to (-1: padding); step: its
-    place in it. A target is -1 where nothing is asked: stop (0 or 1) and x/y (`coord_target`, 0..1) and
-    `size_target` belong to the token whose hidden state must give them.
+    place in it. A target is -1 where nothing is asked: stop (0 or 1), x/y (`coord_target`, 0..1), `size_target` and
+    `look` (the scene's thing that they are about) belong to the token whose hidden state must give them.
     """
 
     features: Tensor
@@ -41,6 +41,7 @@ class Batch:
     stop: Tensor
     coord_target: Tensor
     size_target: Tensor
+    look: Tensor
 
     def to(self, device: torch.device) -> Batch:
         return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
@@ -133,13 +134,13 @@ class Asker:
 
     def _list(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
         skill = "point" if rng.random() < 0.5 else "detect"
-        chosen = np.isin(scene["names"], list(self.answers_to[name]))
+        chosen = np.flatnonzero(np.isin(scene["names"], list(self.answers_to[name])))
         boxes = scene["boxes"][chosen]
         centres = scene["points"][chosen] if skill == "point" else (boxes[:, :2] + boxes[:, 2:]) / 2
         sizes = boxes[:, 2:] - boxes[:, :2]
         order = np.lexsort((centres[:, 1], centres[:, 0]))
         if len(order) <= MOST_ANSWERS:
-            packed.add_list(self._prompt(skill, name), skill, centres[order], sizes[order])
+            packed.add_list(self._prompt(skill, name), skill, centres[order], sizes[order], chosen[order])
 
     def _segment(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
         chosen = np.flatnonzero(np.isin(scene["names"], list(self.answers_to[name])))
@@ -147,7 +148,7 @@ class Asker:
         box = scene["boxes"][row]
         centre, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
         reference = np.clip(centre + rng.normal(0, 0.06, 2) * size, 0, 1)
-        packed.add_segment(self._prompt("segment", name), reference, centre, size, scene["contours"][row])
+        packed.add_segment(self._prompt("segment", name), reference, (centre, size), scene["contours"][row], row)
 
     def _prompt(self, skill: str, name: int) -> tuple[list[int], list[int]]:
         """(prefix, object and suffix): spatial references go between."""
@@ -158,7 +159,7 @@ class Asker:
 class _Packed:
     """Questions of one scene, laid one after another; one that does not fit is left out."""
 
-    def __init__(self, length: int, tokens: object) -> None:
+    def __init__(self, length: int, tokens: TokenizerConfig) -> None:
         self.tokens, self.length, self.used, self.count = tokens, length, 0, 0
         self.arrays = {
             "ids": np.zeros(length, np.int64),
@@ -169,30 +170,46 @@ class _Packed:
             "stop": np.full(length, -1, np.int64),
             "coord_target": np.full(length, -1, np.float32),
             "size_target": np.full((length, 2), -1, np.float32),
+            "look": np.full(length, -1, np.int64),
         }
 
-    def add_list(self, prompt: tuple[list[int], list[int]], skill: str, centres: np.ndarray, sizes: np.ndarray) -> None:
+    def add_list(
+        self,
+        prompt: tuple[list[int], list[int]],
+        skill: str,
+        centres: np.ndarray,
+        sizes: np.ndarray,
+        things: np.ndarray,
+    ) -> None:
         values: list[object] = []
         for centre, size in zip(centres, sizes, strict=True):
             values += [float(centre[0]), float(centre[1])] + ([size] if skill == "detect" else [])
-        starts = range(0, len(values) + 1, 3 if skill == "detect" else 2)
-        self._add(prompt[0] + prompt[1], [], values, set(starts))
+        each = 3 if skill == "detect" else 2
+        starts = range(0, len(values) + 1, each)
+        self._add(prompt[0] + prompt[1], [], values, set(starts), np.repeat(things, each))
 
     def add_segment(
         self,
         prompt: tuple[list[int], list[int]],
         reference: np.ndarray,
-        centre: np.ndarray,
-        size: np.ndarray,
+        box: tuple[np.ndarray, np.ndarray],
         contour: np.ndarray,
+        thing: int,
     ) -> None:
-        values = [float(centre[0]), float(centre[1]), size, *map(float, contour.ravel())]
-        coord = self.tokens.coord_id  # type: ignore[attr-defined]
+        """`box`: centre and size."""
+        values = [float(box[0][0]), float(box[0][1]), box[1], *map(float, contour.ravel())]
+        coord = self.tokens.coord_id
         ids = [*prompt[0], coord, coord, *prompt[1]]
-        self._add(ids, [(len(prompt[0]) + axis, float(reference[axis])) for axis in (0, 1)], values, set())
+        places = [(len(prompt[0]) + axis, float(reference[axis])) for axis in (0, 1)]
+        self._add(ids, places, values, set(), np.full(len(values), thing))
 
     def _add(
-        self, ids: list[int], references: list[tuple[int, float]], values: list[object], decides: set[int]
+        self,
+        ids: list[int],
+        references: list[tuple[int, float]],
+        values: list[object],
+        decides: set[int],
+        things: np.ndarray,
     ) -> None:
         """`values` follow the prompt; the state before value i gives it, and stop or go where i is in `decides`."""
         fed = values if len(values) in decides else values[:-1]
@@ -205,18 +222,20 @@ class _Packed:
             arrays["coords"][start + place] = value
         for number, value in enumerate(fed):
             self._value(start + len(ids) + number, value)
+        state = start + len(ids) - 1
         for number, value in enumerate(values):
-            state = start + len(ids) - 1 + number
-            arrays["size_target" if isinstance(value, np.ndarray) else "coord_target"][state] = value
+            target = "size_target" if isinstance(value, np.ndarray) else "coord_target"
+            arrays[target][state + number] = value
+        arrays["look"][state : state + len(values)] = things
         for number in decides:
-            arrays["stop"][start + len(ids) - 1 + number] = number == len(values)
+            arrays["stop"][state + number] = number == len(values)
         arrays["query"][start : start + total] = self.count
         arrays["step"][start : start + total] = np.arange(total)
         self.used, self.count = start + total, self.count + 1
 
     def _value(self, place: int, value: object) -> None:
         is_size = isinstance(value, np.ndarray)
-        self.arrays["ids"][place] = self.tokens.size_id if is_size else self.tokens.coord_id  # type: ignore[attr-defined]
+        self.arrays["ids"][place] = self.tokens.size_id if is_size else self.tokens.coord_id
         self.arrays["sizes" if is_size else "coords"][place] = value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ class Count:
     def add(self, right: int, given: int, wanted: int) -> None:
         self.right, self.given, self.wanted = self.right + right, self.given + given, self.wanted + wanted
 
+    def merge(self, other: Count) -> None:
+        self.add(other.right, other.given, other.wanted)
+
     @property
     def f1(self) -> float:
         return 2 * self.right / max(self.given + self.wanted, 1)
@@ -52,6 +56,17 @@ class Score:
     alarms: list[bool] = field(default_factory=list)
     centre: Count = field(default_factory=Count)
     centre_box: Count = field(default_factory=Count)
+
+    def merge(self, other: Score) -> None:
+        for mine, theirs in (
+            (self.point, other.point),
+            (self.detect, other.detect),
+            (self.centre, other.centre),
+            (self.centre_box, other.centre_box),
+        ):
+            mine.merge(theirs)
+        self.overlaps += other.overlaps
+        self.alarms += other.alarms
 
     def summary(self) -> dict[str, float]:
         return {
@@ -109,8 +124,9 @@ def present_names(scene: Scene) -> list[str]:
     return [name for name in names if not scene.doubtful & {name, *INCLUDES.get(name, ())}]
 
 
-def ask_scene(model: Photon, scene: Scene, names: Sequence[str], absent: str | None, score: Score) -> None:
-    """Asks all questions about one scene and adds to `score`."""
+def ask_scene(model: Photon, scene: Scene, names: Sequence[str], absent: str | None) -> Score:
+    """Asks all questions about one scene."""
+    score = Score()
     handle = model.encode_image(scene.image)
     for name in names:
         things = answers_to(name, scene)
@@ -129,24 +145,30 @@ def ask_scene(model: Photon, scene: Scene, names: Sequence[str], absent: str | N
         score.centre_box.add(boxes_right([np.array([0.25, 0.25, 0.75, 0.75])], boxes), 1, len(boxes))
     if absent is not None:
         score.alarms.append(bool(model.point(handle, absent)["points"]))
+    return score
 
 
 def _corners(box: dict[str, Any]) -> np.ndarray:
     return np.array([box["x_min"], box["y_min"], box["x_max"], box["y_max"]])
 
 
-def evaluate(model: Photon, material: Path, scenes: int, split: str = "test") -> Score:
+def evaluate(model: Photon, material: Path, scenes: int, split: str = "test", at_once: int = 4) -> Score:
     """Composes `scenes` scenes of `split` and asks about up to two names that are there and one that is not."""
-    library, taught = open_library(material, split), open_lexicon(material)
-    score = Score()
-    for number in tqdm(range(scenes), desc="scenes"):
+    library, lexicon = open_library(material, split), open_lexicon(material)
+    taught = lexicon.names[: lexicon.taught]
+
+    def one(number: int) -> Score:
         scene = compose(library, SEEDS[split] + number)
         rng = np.random.default_rng(number)
-        present = present_names(scene)
-        names = list(rng.permutation(present)[:2])
-        absent = str(rng.choice(taught.names[: taught.taught]))
-        shown = answers_to(absent, scene) or absent in scene.doubtful
-        ask_scene(model, scene, [str(name) for name in names], None if shown else absent, score)
+        names = [str(name) for name in rng.permutation(present_names(scene))[:2]]
+        absent = str(rng.choice(taught))
+        shown = answers_to(absent, scene) or scene.doubtful & {absent, *INCLUDES.get(absent, ())}
+        return ask_scene(model, scene, names, None if shown else absent)
+
+    score = Score()
+    with ThreadPoolExecutor(at_once) as pool:
+        for part in tqdm(pool.map(one, range(scenes)), total=scenes, desc="scenes"):
+            score.merge(part)
     return score
 
 

@@ -35,7 +35,6 @@ def frozen_tower(material: Path, lexicon: Lexicon) -> EfficientNetTower:
     """The tower with ImageNet weights and word table; its projection is not used here."""
     tower = EfficientNetTower(photon_tiny(lexicon).vision)
     tower.net.load_state_dict(load_lite0(material / LITE0).state_dict())
-    tower.word_table.copy_(torch.tensor(lexicon.word_table()).T)
     return tower.eval().requires_grad_(False)
 
 

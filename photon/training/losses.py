@@ -12,6 +12,9 @@ from photon.models.moondream.region import coord_bin, size_bin
 from photon.training.dataset import Batch
 from photon.training.recipe import FIRST_NAME
 
+GUIDED_LAYERS = (2, 3)
+"""Layers whose head 0 is told where to look in training: at the cells of the thing that is being answered."""
+
 
 class DenseHeads(nn.Module):
     """Auxiliary heads on image tokens: the box of the thing in the cell, and a stand-in word for background."""
@@ -33,10 +36,14 @@ class BlockAttention:
         sees = F.pad(same & past, (prefix_len, 0), value=True)
         self.bias = torch.zeros(sees.shape, device=query.device).masked_fill(~sees, -1e4).unsqueeze(1)
 
+        self.guided: list[Tensor] = []
+
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (t.transpose(1, 2) for t in (q * q.shape[-1] ** -0.5, k, v))
         n = self.prefix_len
         prefix = _weigh(q[:, :, :n], k[:, :, :n], v[:, :, :n], None)
+        if layer in GUIDED_LAYERS:
+            self.guided.append((q[:, 0, n:] @ k[:, 0].mT).float() + self.bias[:, 0])
         packed = _weigh(q[:, :, n:], k, v, self.bias)
         return torch.cat([prefix, packed], dim=2).transpose(1, 2)
 
@@ -74,7 +81,8 @@ def dense_loss(model: Moondream, heads: DenseHeads, tokens: Tensor, batch: Batch
 
 def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Tensor]:
     """Stop-or-go, coordinates and sizes of all packed questions, teacher-forced; also the first x by itself."""
-    hidden = answer_states(model, tokens, batch)
+    attend = BlockAttention(batch.query, model.config.prefix_len)
+    hidden = answer_states(model, tokens, batch, attend)
     bins, size_bins = model.config.region.coord_bins, model.config.region.size_bins
     decides, is_coord, is_size = batch.stop >= 0, batch.coord_target >= 0, batch.size_target[..., 0] >= 0
     special = model.config.tokenizer
@@ -86,6 +94,7 @@ def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Ten
     per_coord = -(soft_target(target, bins) * torch.log_softmax(coord_scores, -1)).sum(-1)
     first = (decides & is_coord)[is_coord] & (batch.ids[is_coord] == special.answer_id)
     losses = {"stop": stop, "coord": per_coord.mean(), "first_x": per_coord[first].mean().detach()}
+    losses["look"] = look_loss(attend, batch)
     losses["sizes"] = stop.new_zeros(())
     if is_size.any():
         size_scores = model.region.decode_size(hidden[is_size]).float()
@@ -94,14 +103,28 @@ def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Ten
     return losses
 
 
-def answer_states(model: Moondream, tokens: Tensor, batch: Batch) -> Tensor:
+def look_loss(attend: BlockAttention, batch: Batch) -> Tensor:
+    """-log of the attention that the guided heads give to the cells of the thing in question, where it has cells."""
+    right = (batch.cells.unsqueeze(1) == batch.look.unsqueeze(2)) & (batch.look >= 0).unsqueeze(2)
+    asked = right.any(-1)
+    if not attend.guided or not asked.any():
+        return attend.bias.new_zeros(())
+    losses = []
+    for scores in attend.guided:
+        chosen, cells = scores[asked], right[asked]
+        on_image = chosen[:, 1 : attend.prefix_len].masked_fill(~cells, -torch.inf)
+        losses.append(torch.logsumexp(chosen, -1) - torch.logsumexp(on_image, -1))
+    return torch.stack(losses).mean()
+
+
+def answer_states(model: Moondream, tokens: Tensor, batch: Batch, attend: BlockAttention | None = None) -> Tensor:
     """Raw hidden states [B, length, F] of the packed tokens."""
     prefix_len = model.config.prefix_len
     embedded = model.embed(batch.ids, batch.coords, batch.sizes)
     x = torch.cat([model.prefix(tokens), embedded.to(tokens.dtype)], dim=1)
     before = torch.arange(prefix_len, device=x.device).expand(len(x), -1)
     positions = torch.cat([before, prefix_len + batch.step], dim=1)
-    hidden: Tensor = model.text(x, positions, BlockAttention(batch.query, prefix_len))
+    hidden: Tensor = model.text(x, positions, attend or BlockAttention(batch.query, prefix_len))
     return hidden[:, prefix_len:]
 
 

@@ -20,7 +20,6 @@ from photon.models.moondream.config import (
 )
 from photon.models.moondream.model import Moondream
 from photon.training.data.geometry import VERTICES
-from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 
 SPECIAL = (
@@ -56,10 +55,10 @@ def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
         proj_inner_dim=512,
         options={
             "words": names,
-            "word_classes": len(lexicon.word_table()),
+            "word_table": lexicon.word_table(),
             "top_words": 16,
             "lexical_floor": 8.0,
-            "lexical_scale": 2.0,
+            "lexical_scale": 1.0,
         },
     )
     return MoondreamConfig(
@@ -109,7 +108,7 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
                 torch.nn.init.normal_(linear.weight, 0, linear.in_features**-0.5)
                 torch.nn.init.zeros_(linear.bias)
         for block in text.blocks:
-            block.attn.proj.weight.mul_(0.3)
+            block.attn.proj.weight.mul_(0.5)
             block.mlp.fc2.weight.mul_(0.3)
         vision.proj_ln.weight.fill_(0.5)
         vision.pos_emb.normal_(0, 0.25)
@@ -121,5 +120,4 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
         text.lm_head.weight[[0, 5, 6]] = torch.randn(3, text.config.dim) * 0.05
         text.lm_head.bias.fill_(-20)
         text.lm_head.bias[[0, 5, 6]] = 0.0
-        vision.word_table.copy_(torch.tensor(lexicon.word_table()).T)
         vision.word_embedding.copy_(text.wte[FIRST_NAME:])

@@ -28,6 +28,10 @@ from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
 from photon.training.losses import DenseHeads, answer_loss, dense_loss, image_tokens
 from photon.training.recipe import initialise, photon_tiny
+from photon.training.team import Team
+
+DECODER_SCALE = 3.5
+"""Rate of Muon inside the decoder; the projection, on which all else rests, moves at 1."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,16 @@ class Stage:
     after: str | None
     answers: bool = True
     dense: float = 1.0
-    batch: int = 32
+    look: float = 0.0
+    batch: int = 24
     rate: float = 2e-3
     decay: float = 0.3
 
 
 STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=64, decay=0.2),
-    "answers": Stage(Mix(), "dense", dense=0.5, decay=0.0),
-    "segments": Stage(Mix(absent=0.38, segment=0.12, length=128), "answers", dense=0.3, decay=0.6),
+    "answers": Stage(Mix(), "dense", dense=0.5, look=0.4, decay=0.0),
+    "segments": Stage(Mix(absent=0.38, segment=0.12, length=128), "answers", dense=0.3, look=0.1, decay=0.6),
 }
 
 
@@ -68,6 +73,7 @@ class Trainer:
         self.optimisers = make_optimisers(self.model, self.heads)
         self.spent_s = 0.0
         self.images = 0
+        self.team = Team()
 
     def step(self, batch: Batch, rate: float) -> dict[str, float]:
         """One update; returns the parts of the loss."""
@@ -78,11 +84,12 @@ class Trainer:
         parts = self.losses(batch)
         total = self.total(parts)
         total.backward()
-        trained = [p for group in self.optimisers for g in group.param_groups for p in g["params"]]
+        trained = [p for optimiser in self.optimisers for group in optimiser.param_groups for p in group["params"]]
+        self.team.average(trained)
         nn.utils.clip_grad_norm_([p for p in trained if p.grad is not None], 1.0)
         for optimiser in self.optimisers:
             optimiser.step()
-        self.images += len(batch.names)
+        self.images += len(batch.names) * self.team.size
         return {name: float(part.detach()) for name, part in parts.items()}
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -97,6 +104,7 @@ class Trainer:
         total = self.stage.dense * (0.5 * parts["word"] + 4 * parts["box"])
         if self.stage.answers:
             total = total + parts["coord"] + 0.7 * parts["sizes"] + 2 * parts["stop"]
+            total = total + self.stage.look * parts["look"]
         return total
 
     def save(self, path: Path) -> None:
@@ -114,23 +122,39 @@ class Trainer:
         state = torch.load(path, map_location=self.device, weights_only=True)
         self.model.load_state_dict(state["model"], strict=False)
         self.heads.load_state_dict(state["heads"])
-        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
-            optimiser.load_state_dict(saved)
         if same_stage:
+            for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
+                scales = [group["scale"] for group in optimiser.param_groups]
+                optimiser.load_state_dict(saved)
+                for group, scale in zip(optimiser.param_groups, scales, strict=True):
+                    group["scale"] = scale
             self.spent_s, self.images = state["spent_s"], state["images"]
+
+
+def prepare(trainer: Trainer, material: Path, features: Path) -> None:
+    """Gives the tower its frozen parts: the ImageNet weights, and the statistics of the cached features."""
+    vision = trainer.model.vision
+    vision.net.load_state_dict(load_lite0(material / LITE0).state_dict())
+    statistics = np.load(features / "statistics.npz")
+    vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
+    vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
 
 
 def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for embeddings, heads, norms and biases."""
-    inside, rest = [], []
+    decoder, projection, rest = [], [], []
     for name, parameter in [*model.named_parameters(), *heads.named_parameters()]:
         if not parameter.requires_grad or name == "vision.word_embedding":
             continue
-        hidden = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name or "proj_mlp" in name)
-        (inside if hidden else rest).append(parameter)
-    muon = torch.optim.Muon(inside, lr=1.0, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
-    adam = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
-    muon.param_groups[0]["scale"], adam.param_groups[0]["scale"] = 1.0, 1.0
+        hidden = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name)
+        (projection if "proj_mlp.fc" in name and parameter.ndim == 2 else decoder if hidden else rest).append(parameter)
+    muon = torch.optim.Muon(
+        [{"params": decoder, "scale": DECODER_SCALE}, {"params": projection, "scale": 1.0}],
+        lr=1.0,
+        weight_decay=0.01,
+        adjust_lr_fn="match_rms_adamw",
+    )
+    adam = torch.optim.AdamW([{"params": rest, "scale": 1.0}], lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
     return [muon, adam]
 
 
@@ -174,28 +198,31 @@ def validate(trainer: Trainer, scenes: Scenes, asker: Asker, count: int = 192) -
 
 def train(trainer: Trainer, arguments: argparse.Namespace, checkpoint: Path) -> None:
     """Runs the stage until its minutes are spent, saying every 50 steps how it goes."""
-    stage, limit = trainer.stage, arguments.minutes * 60
+    stage, team, limit = trainer.stage, trainer.team, arguments.minutes * 60
     asker = Asker(trainer.model.config, trainer.lexicon, stage.mix)
-    scenes = Scenes(arguments.features, "train")
-    held_out = Scenes(arguments.features, "validation")
-    last, saved, count, recent = time.monotonic(), trainer.spent_s, 0, {}
-    for batch in batches(scenes, asker, stage.batch, seed=trainer.images + 1):
-        rate = learning_rate(stage, trainer.spent_s / limit, trainer.images)
-        parts = trainer.step(batch.to(trainer.device), rate)
+    scenes, held_out = Scenes(arguments.features, "train"), Scenes(arguments.features, "validation")
+    last, saved, count = time.monotonic(), trainer.spent_s, 0
+    recent: dict[str, float] = {}
+    for batch in batches(scenes, asker, stage.batch // team.size, seed=trainer.images * 8 + team.rank):
+        share = team.agree(trainer.spent_s / limit)
+        if share >= 1:
+            return
+        parts = trainer.step(batch.to(trainer.device), learning_rate(stage, share, trainer.images))
         for name, value in parts.items():
             recent[name] = 0.95 * recent.get(name, value) + 0.05 * value
         now = time.monotonic()
         trainer.spent_s, last, count = trainer.spent_s + now - last, now, count + 1
-        if count % 50 == 0 or trainer.spent_s >= limit:
+        done = trainer.spent_s >= limit
+        if not team.leads:
+            continue
+        if count % 50 == 0 or done:
             speed = trainer.images / trainer.spent_s
             print(report(f"{trainer.spent_s:6.0f} s {speed:5.1f} images/s", recent), flush=True)
-        if count % 400 == 0 or trainer.spent_s >= limit:
+        if count % 500 == 0 or done:
             print(report("held out", validate(trainer, held_out, asker)), flush=True)
-        if trainer.spent_s - saved > 90 or trainer.spent_s >= limit:
+        if trainer.spent_s - saved > 90 or done:
             trainer.save(checkpoint)
             saved = trainer.spent_s
-        if trainer.spent_s >= limit:
-            return
 
 
 def report(head: str, parts: dict[str, float]) -> str:
@@ -211,21 +238,33 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--start", type=Path, help="checkpoint to start from instead of the stage before")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share each batch (CPU)")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.workers == 1:
+        work(0, arguments)
+        return
+    (arguments.out / "meeting").unlink(missing_ok=True)
+    torch.multiprocessing.spawn(work, (arguments,), arguments.workers)
+
+
+def work(rank: int, arguments: argparse.Namespace) -> None:
+    """One process of the team."""
+    if arguments.workers > 1:
+        torch.set_num_threads(1)
     stage = STAGES[arguments.stage]
     trainer = Trainer(stage, open_lexicon(arguments.material), torch.device(arguments.device))
-    trainer.model.vision.net.load_state_dict(load_lite0(arguments.material / LITE0).state_dict())
-    statistics = np.load(arguments.features / "statistics.npz")
-    trainer.model.vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
-    trainer.model.vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
+    trainer.team = Team.join(rank, arguments.workers, arguments.out / "meeting")
+    prepare(trainer, arguments.material, arguments.features)
     checkpoint = arguments.out / f"{arguments.stage}.pt"
     before = arguments.start or (arguments.out / f"{stage.after}.pt" if stage.after else None)
     if checkpoint.exists():
         trainer.load(checkpoint, same_stage=True)
     elif before:
         trainer.load(before, same_stage=False)
-    print(json.dumps({"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}), flush=True)
+    if trainer.team.leads:
+        start = {"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}
+        print(json.dumps(start), flush=True)
     train(trainer, arguments, checkpoint)
 
 

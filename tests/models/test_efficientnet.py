@@ -19,11 +19,11 @@ DIM = 16
 @pytest.fixture(scope="module")
 def tower() -> EfficientNetTower:
     torch.manual_seed(0)
-    options = {"words": 5, "word_classes": 4, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 3.0}
+    table = [[0, 1, 1, 4], [7, 8, 9, 500]]
+    options = {"words": 5, "word_table": table, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 3.0}
     config = VisionConfig(DIM, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=8, options=options)
     built = build_tower(config)
     assert isinstance(built, EfficientNetTower)
-    built.word_table.copy_(torch.tensor([[0, 1, 1, 4], [7, 8, 9, 500]]))
     with torch.no_grad():
         built.word_embedding.normal_()
     return built.eval().requires_grad_(False)

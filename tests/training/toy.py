@@ -27,7 +27,8 @@ def toy_lexicon() -> Lexicon:
 
 def toy_config() -> MoondreamConfig:
     """Four image tokens, width 32, two layers."""
-    options = {"words": 7, "word_classes": 4, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 1.0}
+    table = toy_lexicon().word_table()
+    options = {"words": 7, "word_table": table, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 1.0}
     vision = VisionConfig(32, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=16, options=options)
     return MoondreamConfig(
         TextConfig(32, 64, 2, FIRST_NAME + 7, 256, 2),

@@ -114,10 +114,8 @@ class Words(NamedTuple):
 
 
 class EfficientNetTower(Tower):
-    """Options of `VisionConfig`: words (known names), word_classes (length of the word table), top_words (words
-    kept a cell), lexical_floor (log-probability counted as nothing) and lexical_scale."""
-
-    word_table: Tensor
+    """Options of `VisionConfig`: words (known names), word_table (pairs of word index and ImageNet class, as two
+    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing) and lexical_scale."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -126,7 +124,6 @@ class EfficientNetTower(Tower):
         self.net = EfficientNetLite0()
         self.register_buffer("feature_mean", torch.zeros(FEATURES))
         self.register_buffer("feature_scale", torch.ones(FEATURES))
-        self.register_buffer("word_table", torch.zeros(2, options["word_classes"], dtype=torch.int64))
         self.word_embedding = nn.Parameter(torch.zeros(options["words"], dim))
         self.proj_mlp = DenseMlp(FEATURES, config.proj_inner_dim, out=dim)
         self.proj_ln = nn.LayerNorm(dim)
@@ -154,7 +151,7 @@ class EfficientNetTower(Tower):
         table lists for it (design: bundled-model, lexical path).
         """
         floor, count = self.config.options["lexical_floor"], self.config.options["top_words"]
-        word, imagenet_class = self.word_table
+        word, imagenet_class = torch.tensor(self.config.options["word_table"], device=log_p.device)
         p = log_p.new_zeros(*log_p.shape[:-1], self.config.options["words"])
         p = p.index_add(-1, word, log_p.exp()[..., imagenet_class])
         top = p.topk(count, dim=-1)

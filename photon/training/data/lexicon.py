@@ -23,9 +23,10 @@ class Lexicon:
     synonyms: dict[str, str] = field(default_factory=dict)
     classes: list[list[int]] = field(default_factory=list)
 
-    def word_table(self) -> list[tuple[int, int]]:
-        """All (name index, ImageNet class) pairs."""
-        return [(index, number) for index, numbers in enumerate(self.classes) for number in numbers]
+    def word_table(self) -> list[list[int]]:
+        """All pairs of name index and ImageNet class, as two lists."""
+        pairs = [(index, number) for index, numbers in enumerate(self.classes) for number in numbers]
+        return [list(column) for column in zip(*pairs, strict=True)]
 
 
 def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Lexicon:
