@@ -138,12 +138,8 @@ class EngineLoop:
     def _apply_messages(self, wait: bool) -> None:
         if wait:
             self._inbox.get()()
-        while True:
-            try:
-                message = self._inbox.get_nowait()
-            except queue.Empty:
-                return
-            message()
+        while not self._inbox.empty():  # nobody else takes from it
+            self._inbox.get_nowait()()
 
     def _begin(self, job: Job, requests: list[Request]) -> None:
         waiting = self.scheduler.waiting

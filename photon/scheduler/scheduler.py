@@ -79,7 +79,6 @@ class Scheduler:
         self._runner.launch(step)
         for sequence in step.sequences:
             sequence.launched += 1
-            sequence.steps += 1
         step.launch = (start, self._clock())
         return step
 
@@ -152,7 +151,8 @@ class Scheduler:
         except Exception as error:
             step.error = error
         arrived = self._clock()
-        self._settle_shared(step)
+        if step.kind == "prefill":
+            self._settle_shared(step)
         for i, sequence in enumerate(step.sequences):
             if sequence.finalized:
                 continue
@@ -162,7 +162,8 @@ class Scheduler:
                 self._advance(sequence, tokens[i], arrived)
         self.pipeline.commit(step)
         for sequence in step.sequences:
-            self._release_if_unheld(sequence)
+            if sequence.finalized:
+                self._release_if_unheld(sequence)
         self._record(step, start)
         return True
 
@@ -215,9 +216,9 @@ class Scheduler:
             self._adapters.give(sequence.adapter_slot)
 
     def _settle_shared(self, step: Step) -> None:
-        """Others may now use what a prefill brought. Only the step's own error fails it, not a cancelled leader."""
+        """Others may now use what this prefill brought. Only the step's own error fails it, not a cancelled leader."""
         for sequence in step.sequences:
-            if step.kind == "prefill" and sequence.loads_adapter:
+            if sequence.loads_adapter:
                 settle = self._adapters.loaded if step.error is None else self._adapters.failed
                 settle(sequence.adapter_slot)
         for sequence in step.leaders:

@@ -65,12 +65,16 @@ class Sequence:
     inflight_refs: int = 0
     finalized: bool = False
     zombie_steps: int = 0
-    steps: int = 0
     times: Times = field(default_factory=Times)
 
     @property
     def mode(self) -> Mode:
         return self.request.mode
+
+    @property
+    def steps(self) -> int:
+        """Launched steps that it was part of, zombie or not: each asked for one token."""
+        return self.launched
 
     @property
     def wants_launch(self) -> bool:
