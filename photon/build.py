@@ -27,6 +27,7 @@ from photon.runtime.executor import Executor, ModelExecutor
 from photon.runtime.runner import Runner
 from photon.runtime.slot import SlotSizes
 from photon.scheduler.admission import Admission, Limits
+from photon.scheduler.pipeline import SLOTS
 from photon.scheduler.preparation import Preparation
 from photon.scheduler.scheduler import Scheduler
 from photon.trace import Trace
@@ -76,11 +77,12 @@ def build_core(
     make_runner: Callable[..., Runner] = Runner,
 ) -> Core:
     """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture."""
-    pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", config.max_batch)
+    pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", SLOTS * config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
     max_tokens = max(config.max_prefill_tokens, shape.max_context)
     sizes = SlotSizes(
         max_batch=config.max_batch,
+        rows=rows.total,
         max_tokens=max_tokens,
         max_images=config.max_prefill_images,
         max_pages=pages_for(shape.max_context, config.page_size),

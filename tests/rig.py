@@ -184,6 +184,7 @@ class Rig:
         **config: Any,
     ) -> None:
         self.device = device
+        self.max_batch = rows
         self.executor = ScriptedExecutor(pages, page_size, prefix_length, eos_share)
         if hasattr(device, "spend"):
             self.executor.spend = device.spend
@@ -266,6 +267,7 @@ class Rig:
         steps = scheduler.pipeline.steps
         assert len(steps) <= SLOTS
         assert len({s.slot for s in steps}) == len(steps), "two steps in one slot"
+        assert all(len(s.sequences) <= self.max_batch for s in steps)
         for sequence in self.sequences:
             held = sum(sequence in s.sequences for s in steps)
             assert sequence.inflight_refs == held <= SLOTS

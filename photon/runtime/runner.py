@@ -47,7 +47,7 @@ class Runner:
         self._choices = ChoiceRows(coord_id, size_id)
         self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]
         where = device.torch_device
-        rows = sizes.max_batch + 1  # the last one is scratch: padding reads and writes there
+        rows = sizes.rows + 1  # the last one is scratch: padding reads and writes there
         self._pending_ids = torch.zeros(rows, dtype=torch.int64, device=where)
         self._pending_values = torch.zeros(rows, 3, device=where)
         self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
@@ -99,7 +99,7 @@ class Runner:
         count = len(sequences)
         batch, rows = _padded(count, self._batch_buckets), slot.rows.array
         rows[:count, :_ROW_FIELDS] = [(s.row, 0, 1, s.adapter_slot) for s in sequences]
-        rows[count:batch, :_ROW_FIELDS] = (self._sizes.max_batch, 0, 1, 0)
+        rows[count:batch, :_ROW_FIELDS] = (self._sizes.rows, 0, 1, 0)
         rows[:batch, _ROW_FIELDS:] = self._page_tables[rows[:batch, 0]]
         self._stage_sampling_params(slot, sequences)
         slot.adapted = any(s.adapter_slot for s in sequences)

@@ -20,9 +20,13 @@ VALUES = 5
 
 @dataclass(frozen=True)
 class SlotSizes:
-    """max_batch rows a step, max_tokens prompt tokens and max_images new images a prefill; pages a row, a prefix."""
+    """max_batch rows a step, max_tokens prompt tokens and max_images new images a prefill; pages a row, a prefix.
+
+    `rows` may be seated at once: those of a launched step keep theirs when the next step has no place for them.
+    """
 
     max_batch: int
+    rows: int
     max_tokens: int
     max_images: int
     max_pages: int

@@ -106,8 +106,12 @@ class Admission:
                     self._preparation.start(image)
         self._preparation.keep_only(wanted)
 
-    def next_batch(self, mode: Mode | None) -> list[Sequence]:
-        """Admit the requests of the next prefill launch. `mode` is that of the rows that run, None if none does."""
+    def next_batch(self, mode: Mode | None, decoding: int) -> list[Sequence]:
+        """Admit the requests of the next prefill launch, beside `decoding` rows that want more tokens.
+
+        `mode` is that of the rows that run, None if none does. Rows whose last step is launched take no place in the
+        batch any more, seen or not: otherwise a flood of short answers would wait for each commit.
+        """
         batch: list[Sequence] = []
         longest = images = 0
         self.closed_for = None
@@ -120,7 +124,7 @@ class Admission:
             longest = max(longest, len(sequence.request.prompt))
             if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:
                 break
-            if not self._reserve(sequence):
+            if decoding + len(batch) == self._limits.max_batch or not self._reserve(sequence):
                 break
             batch.append(sequence)
             mode = sequence.mode

@@ -85,15 +85,15 @@ class Scheduler:
     def _plan(self) -> Step | None:
         """A prefill if one is ready, but at most one between two decodes; else all rows that want a token."""
         rows = [s for s in self.running if s.wants_launch]
-        if not (rows and self._last_kind == "prefill") and (step := self._plan_prefill()):
+        if not (rows and self._last_kind == "prefill") and (step := self._plan_prefill(len(rows))):
             return step
         return Step("decode", rows, self.mode) if rows else None
 
-    def _plan_prefill(self) -> Step | None:
+    def _plan_prefill(self, decoding: int) -> Step | None:
         if not self._admission.waiting:
             return None
         occupied = bool(self.running) or self.pipeline.in_flight > 0
-        batch = self._admission.next_batch(self.mode if occupied else None)
+        batch = self._admission.next_batch(self.mode if occupied else None, decoding)
         if not batch:
             return None
         self.mode = batch[0].mode

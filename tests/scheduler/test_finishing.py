@@ -278,3 +278,32 @@ def test_states_used_here_depend_on_their_history() -> None:
     second.advance(Token(9))
     assert len(lists) > 5
     assert second.choice() != WalkState(1).choice() or second._history != WalkState(1)._history
+
+
+# -- floods of short answers ---------------------------------------------------------------------------------------
+
+
+def test_rows_whose_last_step_is_launched_take_no_place_in_the_batch_although_they_are_not_committed() -> None:
+    r = rig(rows=2, eos_share=0)
+    first = [r.submit(stops_after(99, limit=1)) for _ in range(2)]
+    second = [r.submit(stops_after(99, limit=1)) for _ in range(2)]
+    r.tick()
+    assert [s.launched for s in first] == [1, 1]
+    r.tick()
+    assert [s.launched for s in second] == [1, 1]
+    assert r.runner.collected == [0], "the second prefill was launched before the first was committed"
+    r.run()
+    r.check_at_rest()
+
+
+def test_places_of_rows_that_stopped_are_filled_at_the_next_launch_although_zombies_are_in_flight() -> None:
+    r = rig(rows=2, eos_share=0)
+    first = [r.submit(stops_after(2)) for _ in range(2)]
+    second = [r.submit(stops_after(2)) for _ in range(2)]
+    while not first[0].finalized:
+        r.tick()
+    assert first[0].inflight_refs == 1
+    r.tick()
+    assert [s.launched for s in second] == [1, 1]
+    r.run()
+    r.check_at_rest()
