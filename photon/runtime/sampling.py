@@ -71,7 +71,7 @@ def _draw(scaled: Tensor, total: Tensor, top_p: Tensor, draw: Tensor, count: int
     kept = (before <= top_p.unsqueeze(-1)) & (probs > 0)
     mass = (probs * kept).cumsum(dim=-1)
     place = (mass <= draw.unsqueeze(-1) * mass[:, -1:]).sum(dim=-1)
-    place = torch.minimum(place, kept.sum(dim=-1) - 1).unsqueeze(-1)  # draw * mass may round up to the whole mass
+    place = torch.minimum(place, kept.sum(dim=-1) - 1).unsqueeze(-1)  # sums on a device may round up
     return order.gather(-1, place).squeeze(-1), ~kept[:, -1]
 
 

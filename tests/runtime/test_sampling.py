@@ -67,11 +67,11 @@ def test_frequencies_are_the_renormalised_probabilities() -> None:
 
 
 @pytest.mark.parametrize("top_p", [0.3, 0.95, 1.0])
-def test_the_largest_draw_stays_within_what_top_p_keeps(top_p: float) -> None:
+@pytest.mark.parametrize("draw", [1 - 2**-24, 1.0], ids=["largest", "rounded up"])
+def test_the_largest_draw_stays_within_what_top_p_keeps(top_p: float, draw: float) -> None:
     logits = torch.randn(200, 50, generator=torch.Generator().manual_seed(3))
     logits[:, 40:] = float("-inf")
-    largest = torch.full((200,), 1 - 2**-24)
-    picked = pick(logits, params_of((1.0, top_p)).expand(200, 5), largest, drawn=True)
+    picked = pick(logits, params_of((1.0, top_p)).expand(200, 5), torch.full((200,), draw), drawn=True)
     for row, choice in zip(logits, picked.tolist(), strict=True):
         probs = torch.softmax(row, dim=-1)
         assert probs[choice] > 0
