@@ -18,6 +18,7 @@ from app import about
 from app.asking import Answer, Question, QuestionError, as_json, ask, parse_names
 from app.backend import Backend, Engine, NotReadyError
 from app.examples import Example
+from app.export import as_curl, as_python
 from app.ingest import Limits, PictureError
 from app.overlay import blank, scene
 from app.pictures import Picture, PictureStore
@@ -131,19 +132,35 @@ class Handlers:
     async def _answer(self, engine: Engine, picture: Picture, question: Question) -> tuple[Any, ...]:
         """Ask and draw: the last value that `run` yields."""
         start = time.perf_counter()
-        image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture)))
+        image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture.token)))
         read_ms = (time.perf_counter() - start) * 1e3
         first = max((step.step for step in engine.steps()), default=0)
         answers = await ask(engine, image, question)
         start = time.perf_counter()
         drawn = scene(picture, question, answers)
-        body = json.dumps(as_json(question, answers, (picture.width, picture.height)), indent=1)
-        results = {"rows": drawn["shapes"], "json": body, "note": drawn["note"]}
+        results = results_value(picture, question, answers, drawn, str(engine.describe()["model"]))
         overheads = Overheads(read_ms, (time.perf_counter() - start) * 1e3)
         steps = own_steps(engine.steps(first), answers)
         requests = splits(answers, overheads)
         where = {"requests": requests, "timeline": timeline(steps)}
         return _finished(_outcome(answers, requests), drawn, results, where)
+
+
+def results_value(
+    picture: Picture, question: Question, answers: list[Answer], drawn: dict[str, Any], model: str
+) -> dict[str, Any]:
+    """What the results component shows: rows, the JSON, and the same question as code."""
+    body = as_json(question, answers, (picture.width, picture.height))
+    names, most = question.names, question.max_objects
+    return {
+        "rows": drawn["shapes"],
+        "note": drawn["note"],
+        "json": json.dumps(body, indent=1),
+        "picture": picture.token,
+        "name": picture.name,
+        "python": as_python(model, question.task, names, picture.name, question.pipelined, most),
+        "curl": as_curl(question.task, names, picture.name, most),
+    }
 
 
 def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str, str]:

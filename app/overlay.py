@@ -149,6 +149,17 @@ def contour_path(polygons: Sequence[Sequence[Sequence[float]]], width: int, heig
     return "".join(parts)
 
 
+def outlines(shape: Shape) -> list[list[list[float]]]:
+    """The closed polygons of a drawn shape, [[x, y], ...] in pixels; none for a point."""
+    if shape["kind"] == "point":
+        return []
+    if not shape["d"].startswith("M") or "L" not in shape["d"]:
+        x0, y0, x1, y1 = shape["box"]
+        return [[[x0, y0], [x1, y0], [x1, y1], [x0, y1]]]
+    rings = (ring.removeprefix("M").split("L") for ring in shape["d"].split("Z") if ring)
+    return [[[float(value) for value in point.split()] for point in ring] for ring in rings]
+
+
 def _number(value: Any) -> float | None:
     try:
         number = float(value)

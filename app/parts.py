@@ -75,13 +75,15 @@ def stage() -> gr.HTML:
 
 
 def results() -> gr.HTML:
-    """Table and JSON; value: {"rows": shapes, "json": text, "note": sentence}."""
+    """Table, JSON, the same as code, downloads; value: app.handlers.results_value."""
     return _drawn(
         """
         <section class="ph-results" data-state="empty" aria-label="Answers">
           <div class="ph-tabs" role="tablist">
             <button type="button" role="tab" class="ph-tab" data-view="table" aria-selected="true">Answers</button>
             <button type="button" role="tab" class="ph-tab" data-view="json" aria-selected="false">JSON</button>
+            <button type="button" role="tab" class="ph-tab" data-view="python" aria-selected="false">Python</button>
+            <button type="button" role="tab" class="ph-tab" data-view="curl" aria-selected="false">curl</button>
           </div>
           <p class="ph-hint">Answers are listed here.</p>
           <div class="ph-view ph-view-table" role="tabpanel">
@@ -92,10 +94,19 @@ def results() -> gr.HTML:
               <tbody></tbody>
             </table>
           </div>
-          <div class="ph-view ph-view-json" role="tabpanel" hidden>
-            <button type="button" class="ph-copy">Copy</button>
-            <pre class="ph-json" tabindex="0"></pre>
+          <div class="ph-view ph-view-text" role="tabpanel" hidden>
+            <button type="button" class="ph-copy-text">Copy</button>
+            <pre class="ph-text" tabindex="0"></pre>
           </div>
+          <pre class="ph-json" hidden></pre>
+          <p class="ph-downloads">Download
+            <button type="button" data-form="json">JSON</button>
+            <button type="button" data-form="coco">COCO</button>
+            <button type="button" data-form="svg">SVG</button>
+            <button type="button" data-form="mask">Mask</button>
+            <button type="button" data-form="png">PNG</button>
+            <span class="ph-download-problem" role="alert"></span>
+          </p>
         </section>
         """,
         "results",

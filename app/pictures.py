@@ -91,13 +91,13 @@ class PictureStore:
             self._sweep()
         return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms)
 
-    def pixels(self, picture: Picture) -> NDArray[np.uint8]:
+    def pixels(self, token: str) -> NDArray[np.uint8]:
         """The model's pixels, uint8 [H, W, 3]. Raises PictureError when the picture has gone."""
         with self._lock:
-            kept = self._touch(picture.token)
-            pixels = self._pixels.get(picture.token)
+            kept = self._touch(token)
+            pixels = self._pixels.get(token)
             if pixels is not None:
-                self._pixels.move_to_end(picture.token)
+                self._pixels.move_to_end(token)
                 return pixels
         if kept is None:
             raise PictureError(GONE)
@@ -106,7 +106,7 @@ class PictureStore:
         except OSError:
             raise PictureError(GONE) from None
         with self._lock:
-            self._remember(picture.token, pixels)
+            self._remember(token, pixels)
         return pixels
 
     def shown(self, token: str) -> Path | None:

@@ -53,14 +53,12 @@ class RaceView:
             engine = self.backend.engine()
             question = Question(task.lower(), names, max_objects=int(max_objects))
             async for view in self._in_turn(engine, picture, question, int(count), int(in_flight)):
-                yield view, *_buttons(racing=True)
+                yield view, *_buttons(racing="report" not in view)
         except (QuestionError, PictureError, NotReadyError, PhotonError) as error:
             yield {"problem": True, "text": str(error)}, *_buttons(racing=False)
         except Exception as error:
             log.exception("a race failed")
             yield {"problem": True, "text": f"The race failed on the server: {error}"}, *_buttons(racing=False)
-        else:
-            yield gr.skip(), *_buttons(racing=False)
 
     def stopped(self) -> tuple[Any, ...]:
         """Stop was pressed: (view, race button, stop button)."""
@@ -74,7 +72,7 @@ class RaceView:
             await asyncio.sleep(WAITING_S)
         async with self.turn:
             yield {"text": "Warming up …"}
-            image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture)))
+            image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture.token)))
             async with aclosing(race(engine, image, question, count, in_flight)) as parts:
                 async for part in parts:
                     if isinstance(part, dict):

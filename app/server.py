@@ -16,13 +16,13 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
 import gradio as gr
 import uvicorn
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, Response
 from gradio.utils import get_upload_folder
 
 from app.api import add_api
 from app.auth import KeyGate
 from app.backend import Backend, Engine, load_engine
-from app.examples import Example, load_examples
+from app.examples import load_examples
+from app.files import file_routes
 from app.handlers import Handlers
 from app.ingest import Limits
 from app.metrics import Metrics
@@ -61,7 +61,7 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
     if settings.api_key is not None:
         app.add_middleware(KeyGate, key=settings.api_key)
     add_api(app, backend, limits, metrics, settings)
-    _add_pictures(app, store, examples)
+    app.include_router(file_routes(store, examples))
     handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()))
     mounted: FastAPI = gr.mount_gradio_app(
         app,
@@ -78,24 +78,6 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
         css_paths=[CSS],
     )
     return mounted
-
-
-def _add_pictures(app: FastAPI, store: PictureStore, examples: tuple[Example, ...]) -> None:
-    """The upright copies under their unguessable names, and the bundled examples."""
-    bundled = {example.path.name: example.path for example in examples}
-
-    @app.get("/pictures/examples/{name}")
-    def example(name: str) -> Response:
-        path = bundled.get(name)
-        return Response(status_code=404) if path is None else FileResponse(path)
-
-    @app.get("/pictures/{token}.jpg")
-    def shown(token: str) -> Response:
-        path = store.shown(token)
-        if path is None:
-            return Response(status_code=404)
-        headers = {"Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
-        return FileResponse(path, media_type="image/jpeg", headers=headers)
 
 
 def main(argv: list[str] | None = None) -> None:

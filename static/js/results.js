@@ -1,5 +1,6 @@
 // The answers as a table and as JSON.
-const views = { table: find(".ph-view-table"), json: find(".ph-view-json") };
+let view = "table";
+const ENDINGS = { json: "json", coco: "coco.json", svg: "svg", mask: "mask.png", png: "answers.png" };
 
 function place(row) {
   const whole = (values) => values.map((value) => Math.round(value)).join(", ");
@@ -20,8 +21,18 @@ function drawRow(row) {
   return tr;
 }
 
-function show(view) {
-  for (const [name, pane] of Object.entries(views)) pane.hidden = name !== view;
+// The views besides the table are text; an address that only the browser knows is filled in here.
+function textOf(value) {
+  const origin = (location.origin + location.pathname.replace(/\/$/, "")).replaceAll("'", "%27");
+  if (view === "curl") return (value.curl || "").replace("{origin}", () => origin);
+  return (view === "python" ? value.python : value.json) || "";
+}
+
+function show(chosen) {
+  view = chosen;
+  find(".ph-view-table").hidden = view !== "table";
+  find(".ph-view-text").hidden = view === "table";
+  find(".ph-text").textContent = view === "table" ? "" : textOf(props.value || {});
   for (const tab of element.querySelectorAll(".ph-tab")) tab.setAttribute("aria-selected", tab.dataset.view === view);
 }
 
@@ -35,11 +46,31 @@ function draw() {
   find(".ph-nothing").hidden = rows.length !== 0;
   find(".ph-nothing").textContent = value.note || "";
   find(".ph-json").textContent = value.json || "";
+  find(".ph-download-problem").textContent = "";
+  show(view);
+}
+
+function save(blob, form) {
+  const stem = (props.value.name || "picture").replace(/\.[^.]*$/, "");
+  const link = node("a", { href: URL.createObjectURL(blob), download: `${stem}.${ENDINGS[form]}` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+async function download(form) {
+  const value = props.value;
+  find(".ph-download-problem").textContent = "";
+  if (form === "json") return save(new Blob([value.json], { type: "application/json" }), form);
+  const body = JSON.stringify({ answers: JSON.parse(value.json), picture: value.picture, name: value.name });
+  const response = await fetch(`export/${form}`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  if (response.ok) save(await response.blob(), form);
+  else find(".ph-download-problem").textContent = (await response.json()).error;
 }
 
 for (const tab of element.querySelectorAll(".ph-tab")) tab.addEventListener("click", () => show(tab.dataset.view));
-find(".ph-copy").addEventListener("click", async (event) => {
-  await navigator.clipboard.writeText(props.value.json);
+for (const button of element.querySelectorAll("[data-form]")) button.addEventListener("click", () => download(button.dataset.form));
+find(".ph-copy-text").addEventListener("click", async (event) => {
+  await navigator.clipboard.writeText(find(".ph-text").textContent);
   event.target.textContent = "Copied";
   setTimeout(() => (event.target.textContent = "Copy"), 1500);
 });
