@@ -161,7 +161,7 @@ class _Packed:
 
     def __init__(self, length: int, tokens: TokenizerConfig) -> None:
         self.tokens, self.length, self.used, self.count = tokens, length, 0, 0
-        self.arrays = {
+        self.arrays: dict[str, np.ndarray] = {
             "ids": np.zeros(length, np.int64),
             "coords": np.zeros(length, np.float32),
             "sizes": np.zeros((length, 2), np.float32),
@@ -218,8 +218,8 @@ class _Packed:
             return
         arrays, start = self.arrays, self.used
         arrays["ids"][start : start + len(ids)] = ids
-        for place, value in references:
-            arrays["coords"][start + place] = value
+        for place, coordinate in references:
+            arrays["coords"][start + place] = coordinate
         for number, value in enumerate(fed):
             self._value(start + len(ids) + number, value)
         state = start + len(ids) - 1

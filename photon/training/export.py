@@ -15,7 +15,7 @@ import torch
 from photon.training.data.library import open_lexicon
 from photon.training.dataset import Asker, Mix, Scenes, make_batch
 from photon.training.losses import answer_states, image_tokens
-from photon.training.recipe import FIRST_NAME, save_checkpoint
+from photon.training.recipe import FIRST_NAME, save_checkpoint, tower_of
 from photon.training.train import STAGES, Trainer, prepare
 
 ALARM_COST = 1.5
@@ -64,7 +64,7 @@ def main() -> None:
     bias, alarms, misses = best_bias(margins, right)
     with torch.no_grad():
         model.text.lm_head.bias[model.config.tokenizer.eos_id] += bias
-        model.vision.word_embedding.copy_(model.text.wte[FIRST_NAME:])
+        tower_of(model).word_embedding.copy_(model.text.wte[FIRST_NAME:])
     save_checkpoint(model, lexicon, arguments.out)
     print(f"stop bias {bias:+.1f}: false alarms {alarms:.3f}, misses {misses:.3f} on validation questions")
 

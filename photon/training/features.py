@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from photon.models.moondream.efficientnet import EfficientNetTower, normalised
+from photon.models.moondream.efficientnet import FEATURES, EfficientNetTower, normalised
 from photon.training.data.compose import MOST_OBJECTS, Scene, compose
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
@@ -49,7 +49,8 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     statistics = arguments.out / "statistics.npz"
     if not statistics.exists():
-        np.savez(statistics, **_statistics(arguments.material))
+        mean, scale = _statistics(arguments.material)
+        np.savez(statistics, mean=mean, scale=scale)
     wanted = [
         (arguments.material, arguments.out, arguments.split, number)
         for number in range(arguments.scenes // SHARD)
@@ -65,15 +66,15 @@ def shard_path(out: Path, split: str, number: int) -> Path:
     return out / f"{split}-{number:04d}"
 
 
-def _statistics(material: Path, scenes: int = 64) -> dict[str, np.ndarray]:
-    """Mean and standard deviation of every feature over some training scenes."""
+def _statistics(material: Path, scenes: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, and one over the standard deviation, of every feature over some training scenes."""
     library, tower = open_library(material, "train"), frozen_tower(material, open_lexicon(material))
     seen = []
     for number in range(0, scenes, 8):
         images = np.stack([compose(library, 10_000_000 + number + i).image for i in range(8)])
         seen.append(_run(tower, images)[0].float().flatten(0, 1))
     values = torch.cat(seen)
-    return {"mean": values.mean(0).numpy(), "scale": 1 / (values.std(0).numpy() + 1e-3)}
+    return values.mean(0).numpy(), 1 / (values.std(0).numpy() + 1e-3)
 
 
 def _run(tower: EfficientNetTower, images: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -101,7 +102,7 @@ def _make_shard(job: tuple[Path, Path, str, int]) -> None:
         rows = slice(start, start + 10)
         standard = ((features - mean) * scale * STEP).round().clamp(-127, 127)
         arrays["features"][rows] = standard.to(torch.int8).numpy()
-        arrays["word_index"][rows] = words.index.to(torch.int16).numpy()
+        arrays["word_index"][rows] = words.which.to(torch.int16).numpy()
         arrays["word_weight"][rows] = (words.weight * 255).round().to(torch.uint8).numpy()
         for offset, scene in enumerate(scenes):
             _write_truth(arrays, start + offset, scene, lexicon)
@@ -113,7 +114,7 @@ def _make_shard(job: tuple[Path, Path, str, int]) -> None:
 def _empty_arrays(tower: EfficientNetTower) -> dict[str, np.ndarray]:
     cells, words = tower.config.n_tokens, tower.config.options["top_words"]
     return {
-        "features": np.zeros((SHARD, cells, len(tower.feature_mean)), np.int8),
+        "features": np.zeros((SHARD, cells, FEATURES), np.int8),
         "word_index": np.zeros((SHARD, cells, words), np.int16),
         "word_weight": np.zeros((SHARD, cells, words), np.uint8),
         "names": np.full((SHARD, MOST_OBJECTS), -1, np.int16),

@@ -10,7 +10,7 @@ from photon.models.moondream.efficientnet import Words
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_bin, size_bin
 from photon.training.dataset import Batch
-from photon.training.recipe import FIRST_NAME
+from photon.training.recipe import FIRST_NAME, tower_of
 
 GUIDED_LAYERS = (2, 3)
 """Layers whose head 0 is told where to look in training: at the cells of the thing that is being answered."""
@@ -55,11 +55,10 @@ def _weigh(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
     return torch.softmax(scores, dim=-1).to(v.dtype) @ v
 
 
-def image_tokens(model: Moondream, batch: Batch) -> Tensor:
+def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor:
     """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them."""
     words = Words(batch.word_index, batch.word_weight)
-    tokens: Tensor = model.vision.project(batch.features, words, model.text.wte[FIRST_NAME:].detach())
-    return tokens
+    return tower_of(model).project(F.dropout(batch.features, dropout), words, model.text.wte[FIRST_NAME:].detach())
 
 
 def dense_loss(model: Moondream, heads: DenseHeads, tokens: Tensor, batch: Batch, taught: int) -> dict[str, Tensor]:
@@ -118,9 +117,10 @@ def look_loss(attend: BlockAttention, batch: Batch) -> Tensor:
 
 
 def answer_states(model: Moondream, tokens: Tensor, batch: Batch, attend: BlockAttention | None = None) -> Tensor:
-    """Raw hidden states [B, length, F] of the packed tokens."""
+    """Raw hidden states [B, length, F] of the packed tokens; the names asked for are not trained by their answers."""
     prefix_len = model.config.prefix_len
     embedded = model.embed(batch.ids, batch.coords, batch.sizes)
+    embedded = torch.where((batch.ids >= FIRST_NAME).unsqueeze(-1), embedded.detach(), embedded)
     x = torch.cat([model.prefix(tokens), embedded.to(tokens.dtype)], dim=1)
     before = torch.arange(prefix_len, device=x.device).expand(len(x), -1)
     positions = torch.cat([before, prefix_len + batch.step], dim=1)

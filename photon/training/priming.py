@@ -11,6 +11,8 @@ from __future__ import annotations
 import torch
 
 from photon.models.moondream.model import Moondream
+from photon.models.moondream.text import Attention, Block
+from photon.training.recipe import tower_of
 
 RECENCY = 4.5
 FAST_PAIRS = 4
@@ -19,18 +21,19 @@ FAST_PAIRS = 4
 @torch.no_grad()
 def prime(model: Moondream, scale: float) -> None:
     """Multiplies what image tokens are made of, words apart, by `scale`, and sets head 1 of every layer."""
-    vision, text = model.vision, model.text
+    vision, text = tower_of(model), model.text
     for part in (vision.proj_ln.weight, vision.proj_ln.bias, vision.pos_emb):
         part.mul_(scale)
     width, half = text.config.head_dim, text.config.rotary_dim // 2
     for block in text.blocks:
+        assert isinstance(block, Block)
         _before_me(block.attn, width, half, text.config.rope_theta)
 
 
-def _before_me(attn: torch.nn.Module, width: int, half: int, theta: float) -> None:
+def _before_me(attn: Attention, width: int, half: int, theta: float) -> None:
     """Head 1: constant query and key on fast rotary pairs, the query turned by one position; the output is what the
     head reads, put back where it came from."""
-    qkv: torch.nn.Linear = attn.qkv  # type: ignore[assignment]
+    qkv = attn.qkv
     dim = qkv.in_features
     pairs = torch.arange(FAST_PAIRS)
     angle = theta ** (-pairs.float() / half)
@@ -40,4 +43,4 @@ def _before_me(attn: torch.nn.Module, width: int, half: int, theta: float) -> No
     qkv.bias[width + half + pairs] = -RECENCY * angle.sin()
     qkv.bias[dim + width + pairs] = RECENCY
     value = qkv.weight[2 * dim + width : 2 * dim + 2 * width]
-    attn.proj.weight[:, width : 2 * width] = 0.7 * value.T  # type: ignore[index, union-attr]
+    attn.proj.weight[:, width : 2 * width] = 0.7 * value.T

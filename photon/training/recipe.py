@@ -18,7 +18,9 @@ from photon.models.moondream.config import (
     TokenizerConfig,
     VisionConfig,
 )
+from photon.models.moondream.efficientnet import EfficientNetTower
 from photon.models.moondream.model import Moondream
+from photon.models.moondream.text import Block, DenseMlp
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 
@@ -97,17 +99,25 @@ def save_checkpoint(model: Moondream, lexicon: Lexicon, folder: Path) -> None:
     (folder / "vocabulary.json").write_text(json.dumps(vocabulary, indent=0) + "\n")
 
 
+def tower_of(model: Moondream) -> EfficientNetTower:
+    """The vision tower of a photon-tiny, by its own type."""
+    assert isinstance(model.vision, EfficientNetTower)
+    return model.vision
+
+
 def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
     """Starting weights whose image tokens, words, coordinates and sizes all have norms of about the same size."""
     torch.manual_seed(seed)
-    text, vision, region = model.text, model.vision, model.region
+    text, vision, region = model.text, tower_of(model), model.region
     with torch.no_grad():
         text.wte.normal_(0, 0.25)
         for linear in (m for m in model.modules() if isinstance(m, torch.nn.Linear)):
-            if linear is not getattr(vision.net, "classifier", None):
+            if linear is not vision.net.classifier:
                 torch.nn.init.normal_(linear.weight, 0, linear.in_features**-0.5)
                 torch.nn.init.zeros_(linear.bias)
         for block in text.blocks:
+            assert isinstance(block, Block)
+            assert isinstance(block.mlp, DenseMlp)
             block.attn.proj.weight.mul_(0.5)
             block.mlp.fc2.weight.mul_(0.3)
         vision.proj_ln.weight.fill_(0.5)

@@ -80,7 +80,7 @@ def test_a_word_sums_its_classes_and_is_clamped(tower: EfficientNetTower) -> Non
     p[0, 0, 9] = 0.2
     p[0, 0, 7] = math.exp(-9)
     words = tower.words(p.log())
-    found = dict(zip(words.index[0, 0].tolist(), words.weight[0, 0].tolist(), strict=True))
+    found = dict(zip(words.which[0, 0].tolist(), words.weight[0, 0].tolist(), strict=True))
     assert found[1] == pytest.approx((math.log(0.3) + 8) / 8, abs=1e-5)
     assert found[0] == 0.0
 

@@ -10,7 +10,7 @@ folded into the convolutions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -107,15 +107,19 @@ class EfficientNetLite0(nn.Module):
 
 
 class Words(NamedTuple):
-    """The likeliest words of each cell: index int64[n, cells, k] and weight [n, cells, k] in 0..1."""
+    """The likeliest words of each cell: which int64[n, cells, k], and their weight [n, cells, k] in 0..1."""
 
-    index: Tensor
+    which: Tensor
     weight: Tensor
 
 
 class EfficientNetTower(Tower):
     """Options of `VisionConfig`: words (known names), word_table (pairs of word index and ImageNet class, as two
     lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing) and lexical_scale."""
+
+    feature_mean: Tensor
+    feature_scale: Tensor
+    word_table: Tensor
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -128,6 +132,7 @@ class EfficientNetTower(Tower):
         self.proj_mlp = DenseMlp(FEATURES, config.proj_inner_dim, out=dim)
         self.proj_ln = nn.LayerNorm(dim)
         self.pos_emb = nn.Parameter(torch.zeros(config.n_tokens, dim))
+        self._make_table(self.pos_emb.device)
 
     def preprocess(self, image: NDArray[np.uint8]) -> Crops:
         """uint8[H, W, 3] -> one crop, the whole image stretched to the crop's square."""
@@ -151,17 +156,27 @@ class EfficientNetTower(Tower):
         table lists for it (design: bundled-model, lexical path).
         """
         floor, count = self.config.options["lexical_floor"], self.config.options["top_words"]
-        word, imagenet_class = torch.tensor(self.config.options["word_table"], device=log_p.device)
+        word, imagenet_class = self.word_table
         p = log_p.new_zeros(*log_p.shape[:-1], self.config.options["words"])
         p = p.index_add(-1, word, log_p.exp()[..., imagenet_class])
         top = p.topk(count, dim=-1)
         weight = (top.values.clamp_min(math.exp(-floor)).log() + floor).clamp(0, floor) / floor
         return Words(top.indices, weight)
 
+    def _make_table(self, device: torch.device) -> None:
+        table = torch.tensor(self.config.options["word_table"], device=device)
+        self.register_buffer("word_table", table, persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> EfficientNetTower:
+        """Moves and casts; the word table is made anew, so that it holds numbers after `to_empty`."""
+        super()._apply(fn, recurse)
+        self._make_table(self.pos_emb.device)
+        return self
+
     def project(self, features: Tensor, words: Words, embedding: Tensor) -> Tensor:
         """Standardised features [n, cells, FEATURES] and words -> image tokens [n, cells, F]."""
         seen = self.proj_ln(self.proj_mlp(features))
-        index, weight = words.index.flatten(0, 1), words.weight.flatten(0, 1).to(embedding.dtype)
+        index, weight = words.which.flatten(0, 1), words.weight.flatten(0, 1).to(embedding.dtype)
         named = F.embedding_bag(index, embedding, mode="sum", per_sample_weights=weight).view_as(seen)
         out: Tensor = seen + self.pos_emb + self.config.options["lexical_scale"] * named
         return out

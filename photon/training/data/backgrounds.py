@@ -112,4 +112,4 @@ def shifted(rgb: np.ndarray, rng: np.random.Generator, strength: float) -> np.nd
     gain = 1 + rng.uniform(-strength, strength) + rng.uniform(-strength, strength, 3) / 3
     offset = rng.uniform(-strength, strength) * 60
     table = np.clip(np.arange(256)[:, None] * gain + offset, 0, 255).astype(np.uint8)
-    return cv2.LUT(np.ascontiguousarray(rgb), table[None])
+    return np.asarray(cv2.LUT(np.ascontiguousarray(rgb), table[None]))

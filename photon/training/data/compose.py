@@ -7,6 +7,7 @@ and photographs without any named thing. A seed fixes a scene completely.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from photon.training.data.backgrounds import Background, crop, shifted, texture
 from photon.training.data.geometry import box_of, contour_of, point_of
 from photon.training.data.store import CutoutStore
+
+T = TypeVar("T")
 
 SIDE = 384
 KINDS = ("ordinary", "dense", "big", "empty")
@@ -68,9 +71,9 @@ class Canvas:
 
     def __init__(self, image: np.ndarray) -> None:
         self.image = image
-        self.owner = np.full(image.shape[:2], -1, np.int16)
-        self.areas = np.zeros(0, np.int64)
-        self.visible = np.zeros(0, np.int64)
+        self.owner: np.ndarray = np.full(image.shape[:2], -1, np.int16)
+        self.areas: np.ndarray = np.zeros(0, np.int64)
+        self.visible: np.ndarray = np.zeros(0, np.int64)
 
     def paste(self, cutout: np.ndarray, left: int, top: int, most_hidden: float) -> bool:
         """Pastes RGBA at a corner that may lie outside; refused where an earlier thing would lose too much."""
@@ -191,7 +194,7 @@ def _turned(cutout: np.ndarray, degrees: float) -> np.ndarray:
     cos, sin = abs(matrix[0, 0]), abs(matrix[0, 1])
     full = (int(height * sin + width * cos) + 1, int(height * cos + width * sin) + 1)
     matrix[:, 2] += [full[0] / 2 - width / 2, full[1] / 2 - height / 2]
-    return cv2.warpAffine(np.ascontiguousarray(cutout), matrix, full, flags=cv2.INTER_LINEAR)
+    return np.asarray(cv2.warpAffine(np.ascontiguousarray(cutout), matrix, full, flags=cv2.INTER_LINEAR))
 
 
 def _finish(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -208,5 +211,5 @@ def _finish(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return shifted(image, rng, 0.1)
 
 
-def _pick(items: list, rng: np.random.Generator):  # type: ignore[no-untyped-def, type-arg]  # noqa: ANN202
+def _pick(items: list[T], rng: np.random.Generator) -> T:
     return items[int(rng.integers(len(items)))]

@@ -136,14 +136,16 @@ def _shot(window: object, renderer: object, grey: float) -> np.ndarray:
     grab.ReadFrontBufferOff()
     grab.Update()
     pixels = vtk_to_numpy(grab.GetOutput().GetPointData().GetScalars())
-    return pixels.reshape(SIDE, SIDE, 3)[::-1].copy()
+    shot: np.ndarray = pixels.reshape(SIDE, SIDE, 3)[::-1].copy()
+    return shot
 
 
 def _lift(rgb: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """Brightens a dark view to a mean of 110, at most twofold."""
     seen = alpha > 128
     mean = rgb[seen].mean() if seen.any() else 255.0
-    return np.clip(rgb * np.clip(110 / max(mean, 1.0), 1.0, 2.0), 0, 255)
+    lifted: np.ndarray = np.clip(rgb * np.clip(110 / max(mean, 1.0), 1.0, 2.0), 0, 255)
+    return lifted
 
 
 def render_catalogues(package: Path, folder: Path, out: Path, views: int, chunk: int = 40) -> None:
@@ -153,7 +155,7 @@ def render_catalogues(package: Path, folder: Path, out: Path, views: int, chunk:
     """
     models = unpack_catalogues(package, folder)
     context = multiprocessing.get_context("spawn")
-    running: list[multiprocessing.process.BaseProcess] = []
+    running: list[multiprocessing.context.SpawnProcess] = []
     for start in range(0, len(models), chunk):
         path = out / f"furniture-{start // chunk:02d}.bin"
         if path.exists():
