@@ -1,7 +1,8 @@
-"""Servers on real sockets, pictures as the client sends them, and an engine that streams, for tests of the interfaces."""
+"""Servers on real sockets, pictures as the client sends them, and an engine that streams: for tests over HTTP."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import io
@@ -26,7 +27,7 @@ from photon.streaming import End, LoopMailbox
 from tests.app.scripted import BOX, ScriptedEngine
 
 ROOT = Path(__file__).parent.parent.parent
-START_S = 180.0  # two busy cores import slowly
+START_S = 300.0  # two busy cores import slowly
 PATH = "M0 0L1 0L1 1L0 1Z"
 
 
@@ -85,7 +86,7 @@ def process(**settings: str) -> Iterator[str]:
         server.wait(60)
 
 
-def wait_for(condition: Any, what: str, within_s: float = 30.0, every_s: float = 0.01) -> float:
+def wait_for(condition: Any, what: str, within_s: float = 120.0, every_s: float = 0.01) -> float:
     """Seconds until `condition()` was true; fails if it is not in time."""
     start = time.perf_counter()
     while not condition():
@@ -133,8 +134,6 @@ class StreamingEngine(ScriptedEngine):
         return await self._answer(verb, image, text, options)
 
     def _stream(self, verb: str, pieces: list[Any], result: Result, last: Any = None) -> AsyncStream:
-        import asyncio
-
         loop = asyncio.get_running_loop()
         mailbox = LoopMailbox(loop)
 
