@@ -19,6 +19,7 @@ from app.asking import Answer, Question, QuestionError, as_json, ask, parse_name
 from app.backend import Backend, Engine, NotReadyError
 from app.examples import Example
 from app.export import as_curl, as_python
+from app.fetch import Fetcher
 from app.ingest import Limits, PictureError
 from app.overlay import blank, scene
 from app.pictures import Picture, PictureStore
@@ -26,6 +27,7 @@ from app.timeline import Overheads, own_steps, splits, timeline
 
 log = logging.getLogger(__name__)
 
+TAKEN = 8  # outputs of a handler that takes a picture
 HEARTBEAT_S = 0.25  # how often a waiting handler looks whether its visitor is still there
 NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one, or choose an example."
 
@@ -39,46 +41,64 @@ class Handlers:
     limits: Limits
     examples: tuple[Example, ...]
     upload_folder: Path
+    fetcher: Fetcher
 
     def visit(self) -> tuple[Any, Any]:
         """A page is opened: (header, notes)."""
         return about.header(self.backend), about.notes(self.backend)
 
     async def take_upload(self, path: str | None) -> tuple[Any, ...]:
-        """A file from the picture input: (input, stage, picture, results, time, status)."""
+        """A file from the picture input; for what is returned see `_take`."""
         if path is None:
-            return (gr.skip(),) * 6
+            return (gr.skip(),) * TAKEN
         return await self._take(Path(path), Path(path).name)
 
     async def take_drop(self, event: gr.EventData) -> tuple[Any, ...]:
         """A file dropped on the stage or pasted, already uploaded; only upload paths are accepted."""
         path, name = Path(str(event._data.get("path", ""))), str(event._data.get("name", ""))
         if not path.resolve().is_relative_to(self.upload_folder.resolve()) or not path.is_file():
-            return (*(gr.skip(),) * 5, _problem(f"The picture could not be uploaded: {name[:200]}"))
+            return _refused(f"The picture could not be uploaded: {name[:200]}")
         return await self._take(path, name[:200])
+
+    async def take_address(self, url: str) -> tuple[Any, ...]:
+        """The address of a picture on the web."""
+        try:
+            fetched = await asyncio.to_thread(self.fetcher.fetch, url or "")
+        except PictureError as error:
+            return _refused(str(error))
+        return await self._keep(fetched.data, fetched.name)
+
+    def refer(self, event: gr.EventData) -> tuple[float, ...] | None:
+        """A point or a box was marked on the picture, or the mark was cleared: the reference."""
+        values = event._data.get("values")
+        if not isinstance(values, list) or len(values) not in (2, 4):
+            return None
+        numbers = [float(value) for value in values if isinstance(value, (int, float))]
+        inside = len(numbers) == len(values) and all(0 <= number <= 1 for number in numbers)
+        return tuple(numbers) if inside else None
 
     async def take_example(self, event: gr.EventData) -> tuple[Any, ...]:
         """An example: what _take returns, then its name and task."""
         index = event._data.get("index")
         if not isinstance(index, int) or not 0 <= index < len(self.examples):
-            return (gr.skip(),) * 8
+            return (gr.skip(),) * (TAKEN + 2)
         example = self.examples[index]
         taken = await self._take(example.path, example.title)
         return (*taken, example.object, example.task)
 
     def forget(self) -> tuple[Any, ...]:
-        """The picture is removed: (input, stage, picture, results, time, status)."""
-        return (
-            gr.update(value=None, visible=True),
-            gr.update(value={}, visible="hidden"),
-            None,
-            {},
-            {},
-            _idle(),
-        )
+        """The picture is removed; for what is returned see `_take`."""
+        stage = gr.update(value={}, visible="hidden")
+        return gr.update(visible=True), gr.update(value=None), stage, None, None, {}, {}, _idle()
 
     async def run(
-        self, picture: Picture | None, task: str, text: str, pipelined: bool, max_objects: int
+        self,
+        picture: Picture | None,
+        task: str,
+        text: str,
+        pipelined: bool,
+        max_objects: int,
+        reference: tuple[float, ...] | None,
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Ask; yields (status, run button, cancel button, stage, results, time).
 
@@ -86,7 +106,8 @@ class Handlers:
         closes this generator; that cancels the requests in the engine.
         """
         try:
-            question = Question(task.lower(), parse_names(text or ""), bool(pipelined), int(max_objects))
+            names = parse_names(text or "")
+            question = Question(task.lower(), names, bool(pipelined), int(max_objects), reference)
             if picture is None:
                 raise PictureError(NO_PICTURE)
             engine = self.backend.engine()
@@ -115,19 +136,20 @@ class Handlers:
         return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
 
     async def _take(self, path: Path, name: str) -> tuple[Any, ...]:
+        """Keep a picture: (intake, input, stage, picture, reference, results, time, status)."""
         try:
             self.limits.check_bytes(path.stat().st_size if path.is_file() else 0)
-            picture = await asyncio.to_thread(lambda: self.store.add(path.read_bytes(), name))
         except PictureError as error:
-            return gr.update(value=None), gr.skip(), gr.skip(), gr.skip(), gr.skip(), _problem(str(error))
-        return (
-            gr.update(value=None, visible=False),
-            gr.update(value=blank(picture), visible=True),
-            picture,
-            {},
-            {},
-            _idle(),
-        )
+            return _refused(str(error))
+        return await self._keep(await asyncio.to_thread(path.read_bytes), name)
+
+    async def _keep(self, data: bytes, name: str) -> tuple[Any, ...]:
+        try:
+            picture = await asyncio.to_thread(self.store.add, data, name)
+        except PictureError as error:
+            return _refused(str(error))
+        stage = gr.update(value=blank(picture), visible=True)
+        return gr.update(visible=False), gr.update(value=None), stage, picture, None, {}, {}, _idle()
 
     async def _answer(self, engine: Engine, picture: Picture, question: Question) -> tuple[Any, ...]:
         """Ask and draw: the last value that `run` yields."""
@@ -178,6 +200,11 @@ def _finished(status: dict[str, str], *outputs: Any) -> tuple[Any, ...]:
 
 def _buttons(running: bool) -> tuple[Any, Any]:
     return gr.update(visible=not running), gr.update(visible=running)
+
+
+def _refused(sentence: str) -> tuple[Any, ...]:
+    """A picture was refused: nothing changes but the input, which is emptied, and the status."""
+    return gr.skip(), gr.update(value=None), *(gr.skip(),) * (TAKEN - 3), _problem(sentence)
 
 
 def _idle() -> dict[str, str]:

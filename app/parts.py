@@ -11,6 +11,8 @@ from typing import Any
 
 import gradio as gr
 
+from app.fetch import MAX_URL_LENGTH
+
 STATIC = Path(__file__).parent.parent / "static"
 CSS = STATIC / "css" / "page.css"
 
@@ -48,18 +50,38 @@ def _drawn(markup: str, *scripts: str, value: Any = None, **options: Any) -> gr.
     )
 
 
+def web_address() -> gr.Textbox:
+    """Where the address of a picture on the web goes."""
+    return gr.Textbox(
+        show_label=False,
+        label="Address of a picture on the web",
+        placeholder="or the address of a picture: https://…",
+        lines=1,
+        max_lines=1,
+        max_length=MAX_URL_LENGTH,
+        container=False,
+        elem_id="web-address",
+    )
+
+
 def stage() -> gr.HTML:
-    """The picture with its answers; value: app.overlay.scene. Events: drop {path, name}, remove."""
+    """The picture with its answers; value: app.overlay.scene.
+
+    Events: drop {path, name}, remove, refer {values} (a point or a box in 0..1; none to clear).
+    """
     return _drawn(
         """
         <figure class="ph-stage" data-state="empty">
           <div class="ph-frame">
             <img class="ph-picture" alt="" draggable="false">
             <svg class="ph-shapes" preserveAspectRatio="none" aria-hidden="true"></svg>
+            <svg class="ph-reference" preserveAspectRatio="none" aria-hidden="true"></svg>
             <div class="ph-labels" aria-hidden="true"></div>
           </div>
           <figcaption>
             <span class="ph-note" role="status"></span>
+            <span class="ph-refers" hidden><span class="ph-refers-to"></span>
+            <button type="button" class="ph-refers-clear">Clear</button></span>
             <span class="ph-tools">
               <label><input type="checkbox" class="ph-tool-labels" checked> Labels</label>
               <label><input type="checkbox" class="ph-tool-fill" checked> Fill</label>

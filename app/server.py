@@ -22,6 +22,7 @@ from app.api import add_api
 from app.auth import KeyGate
 from app.backend import Backend, Engine, load_engine
 from app.examples import load_examples
+from app.fetch import Fetcher
 from app.files import file_routes
 from app.handlers import Handlers
 from app.ingest import Limits
@@ -62,7 +63,7 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
         app.add_middleware(KeyGate, key=settings.api_key)
     add_api(app, backend, limits, metrics, settings)
     app.include_router(file_routes(store, examples))
-    handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()))
+    handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()), Fetcher(limits))
     mounted: FastAPI = gr.mount_gradio_app(
         app,
         build_page(handlers),

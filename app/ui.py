@@ -20,10 +20,12 @@ def build_page(handlers: Handlers) -> gr.Blocks:
     races = RaceView(handlers.backend, handlers.store)
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(300, CACHE_S)) as page:
         header = parts.header()
-        picture = gr.State(None)
+        picture, reference = gr.State(None), gr.State(None)
         with gr.Row(elem_id="main", equal_height=False):
             with gr.Column(scale=8, min_width=340):
-                picture_in = parts.picture_input()
+                with gr.Column(elem_id="intake") as intake:
+                    picture_in = parts.picture_input()
+                    address = parts.web_address()
                 stage = parts.stage()
                 examples = parts.examples(
                     [{"src": one.src, "title": one.title, "credit": one.credit} for one in handlers.examples]
@@ -58,14 +60,16 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         raced = parts.race_view()
         notes = parts.about()
 
-        taken = [picture_in, stage, picture, results, where, status]
+        taken = [intake, picture_in, stage, picture, reference, results, where, status]
         quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         page.load(handlers.visit, outputs=[header, notes], **quiet)
         picture_in.input(handlers.take_upload, picture_in, taken, **quiet)
+        address.submit(handlers.take_address, address, taken, **quiet)
         stage.drop(handlers.take_drop, None, taken, **quiet)
         stage.remove(handlers.forget, None, taken, **quiet)
+        stage.refer(handlers.refer, None, reference, **quiet)
         chosen = examples.choose(handlers.take_example, None, [*taken, text, task], **quiet)
-        asked = [picture, task, text, pipelined, most]
+        asked = [picture, task, text, pipelined, most, reference]
         answered = [status, run, cancel, stage, results, where]
         running = [
             gr.on([run.click, text.submit], handlers.run, asked, answered, **quiet),

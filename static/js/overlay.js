@@ -54,7 +54,10 @@ function draw() {
   find(".ph-stage").dataset.state = there ? "picture" : "empty";
   if (!there) return;
   frame.style.setProperty("--ratio", value.width / value.height);
-  if (picture.getAttribute("src") !== value.src) picture.setAttribute("src", value.src);
+  if (picture.getAttribute("src") !== value.src) {
+    picture.setAttribute("src", value.src);
+    drawReference([]);
+  }
   picture.alt = value.note ? `${value.name}. ${value.note}` : value.name || "Your picture";
   shapesLayer.setAttribute("viewBox", `0 0 ${value.width} ${value.height}`);
   shapesLayer.replaceChildren(...value.shapes.map(drawShape));
@@ -75,8 +78,8 @@ function sendFile(file) {
     .catch((error) => trigger("drop", { path: "", name: String(error.message || error) }));
 }
 
-shapesLayer.addEventListener("pointerover", (event) => highlight(event.target.dataset.key || null));
-shapesLayer.addEventListener("pointerleave", () => highlight(null));
+frame.addEventListener("pointerover", (event) => highlight(event.target.dataset.key || null));
+frame.addEventListener("pointerleave", () => highlight(null));
 onHighlight(light);
 
 const stage = find(".ph-stage");
@@ -86,6 +89,54 @@ stage.addEventListener("drop", (event) => {
   sendFile(event.dataTransfer.files[0]);
 });
 document.addEventListener("paste", (event) => sendFile([...event.clipboardData.files][0]));
+
+// A click on the picture is a point reference, a drag is a box reference, for the next question.
+const reference = find(".ph-reference");
+let dragFrom = null;
+
+function placeOf(event) {
+  const box = frame.getBoundingClientRect();
+  const within = (value) => Math.min(Math.max(value, 0), 1);
+  return [within((event.clientX - box.left) / box.width), within((event.clientY - box.top) / box.height)];
+}
+
+function referenceOf(from, to) {
+  const [w, h] = [frame.clientWidth, frame.clientHeight];
+  if (Math.hypot((to[0] - from[0]) * w, (to[1] - from[1]) * h) < 6) return from;
+  return [Math.min(from[0], to[0]), Math.min(from[1], to[1]), Math.max(from[0], to[0]), Math.max(from[1], to[1])];
+}
+
+function drawReference(values) {
+  const [x0, y0, x1, y1] = values;
+  const d = values.length === 4 ? `M${x0} ${y0}H${x1}V${y1}H${x0}Z` : values.length === 2 ? `M${x0} ${y0}h0` : "";
+  reference.setAttribute("viewBox", "0 0 1 1");
+  reference.classList.toggle("ph-is-point", values.length === 2);
+  reference.replaceChildren(svg("path", { d, class: "ph-halo" }), svg("path", { d, class: "ph-line" }));
+  find(".ph-refers").hidden = values.length === 0;
+  const words = values.map((value) => value.toFixed(2)).join(", ");
+  find(".ph-refers-to").textContent = values.length ? `Refers to ${values.length === 2 ? "the point" : "the box"} ${words}` : "";
+}
+
+frame.addEventListener("pointerdown", (event) => {
+  if (event.button !== 0) return;
+  dragFrom = placeOf(event);
+  frame.setPointerCapture(event.pointerId);
+});
+frame.addEventListener("pointermove", (event) => {
+  if (dragFrom) drawReference(referenceOf(dragFrom, placeOf(event)));
+});
+frame.addEventListener("pointerup", (event) => {
+  if (!dragFrom) return;
+  const values = referenceOf(dragFrom, placeOf(event));
+  dragFrom = null;
+  drawReference(values);
+  trigger("refer", { values });
+});
+frame.addEventListener("pointercancel", () => (dragFrom = null));
+find(".ph-refers-clear").addEventListener("click", () => {
+  drawReference([]);
+  trigger("refer", { values: [] });
+});
 
 for (const [name, style] of [["labels", "ph-no-labels"], ["fill", "ph-no-fill"]]) {
   const box = find(`.ph-tool-${name}`);

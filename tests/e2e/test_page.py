@@ -326,3 +326,98 @@ def test_the_header_says_what_answers(visit: OpenPage, scripted: Server) -> None
     expect(page.locator(".ph-notes")).to_contain_text("little to hide")
     page.get_by_text("All 3 names").click()
     expect(page.locator(".ph-names")).to_have_text("cat, cup, dog")
+
+
+@pytest.mark.parametrize("form", ["JSON", "COCO", "SVG", "Mask", "PNG"])
+def test_answers_can_be_downloaded(visit: OpenPage, scripted: Server, form: str) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 48))
+    ask(page, "cat")
+    with page.expect_download() as download:
+        page.locator(".ph-downloads").get_by_role("button", name=form, exact=True).click()
+    data = download.value.path().read_bytes()
+    starts = {"JSON": b"{", "COCO": b'{"images"', "SVG": b"<svg", "Mask": b"\x89PNG", "PNG": b"\x89PNG"}
+    assert data.replace(b"\n ", b"").startswith(starts[form])
+
+
+def test_the_question_is_shown_as_python_and_curl(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 48))
+    ask(page, "cat")
+    page.get_by_role("tab", name="Python").click()
+    expect(page.locator(".ph-text")).to_contain_text("model.detect(image, name")
+    page.get_by_role("tab", name="curl").click()
+    expect(page.locator(".ph-text")).to_contain_text(scripted.url)
+
+
+def test_a_click_or_a_drag_on_the_picture_is_a_reference(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(640, 480))
+    box = page.locator(".ph-frame").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    expect(page.locator(".ph-refers-to")).to_have_text("Refers to the point 0.25, 0.50")
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + box["height"] * 0.5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + box["height"] * 0.25, steps=3)
+    page.mouse.up()
+    expect(page.locator(".ph-refers-to")).to_have_text("Refers to the box 0.25, 0.25, 0.75, 0.50")
+    assert "Answered" in ask(page, "cat")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".ph-refers")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [("http://127.0.0.1:80/a.png", "private network"), ("file:///etc/passwd", "begin with http")],
+)
+def test_private_addresses_are_not_read(visit: OpenPage, scripted: Server, address: str, sentence: str) -> None:
+    page = visit(scripted).page
+    page.fill("#web-address input, #web-address textarea", address)
+    page.press("#web-address input, #web-address textarea", "Enter")
+    assert sentence in outcome(page)
+
+
+def test_a_race_shows_both_modes_on_one_scale(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 48))
+    page.fill(NAMES, "cat")
+    page.click("#race-start")
+    expect(page.locator(".ph-verdict")).to_contain_text("all 16 answers are equal")
+    expect(page.locator("#race-view .ph-timeline")).to_have_count(2)
+    ticks = page.locator("#race-view .ph-chart").evaluate_all(
+        """(charts) => charts.map((chart) =>
+             [...chart.querySelectorAll('.ph-tick')].map((tick) => tick.textContent + tick.getAttribute('x')))"""
+    )
+    assert ticks[0] == ticks[1]
+    expect(page.locator("#race-start")).to_be_visible()
+
+
+def test_a_race_without_a_picture_or_a_known_name_is_refused(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    page.fill(NAMES, "cat")
+    page.click("#race-start")
+    expect(page.locator("#race-view .ph-status")).to_contain_text("add a picture first")
+    add_picture(page, png(64, 48))
+    page.fill(NAMES, "xyzzy")
+    page.click("#race-start")
+    expect(page.locator("#race-view .ph-status")).to_contain_text("xyzzy")
+
+
+def test_stopping_a_race_frees_the_engine(visit: OpenPage, slow: Server) -> None:
+    page = visit(slow).page
+    add_picture(page, png(64, 48))
+    page.fill(NAMES, "cat")
+    page.click("#race-start")
+    wait_until_running(slow, 1)
+    page.locator("#race-stop").click()
+    expect(page.locator("#race-view .ph-status")).to_have_text("The race was stopped.")
+    assert_idle_within(slow, 1.5)
+
+
+def test_an_example_is_taken_and_asked_with_one_click(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    page.locator(".ph-example").first.click()
+    assert "Answered" in outcome(page)
+    assert page.locator(".ph-shape").count() == 1
+    assert page.input_value(NAMES) != ""

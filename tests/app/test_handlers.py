@@ -1,0 +1,217 @@
+"""app.handlers: what comes in and goes out; nothing of a visitor stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from app.backend import Backend
+from app.examples import Example
+from app.fetch import Fetched, Fetcher
+from app.handlers import TAKEN, Handlers
+from app.ingest import Limits, PictureError
+from app.pictures import Picture, PictureStore
+from photon import ModelLoadError
+from tests.app.scripted import ScriptedEngine
+
+PICTURE_AT, STATUS_AT = 3, 7
+
+
+def png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 20)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def event(**data: Any) -> Any:
+    """What gr.HTML sends with an event."""
+    return SimpleNamespace(_data=data)
+
+
+class Web(Fetcher):
+    """One picture on the web, and nothing else."""
+
+    def fetch(self, url: str) -> Fetched:
+        if url != "https://site.example/p.png":
+            raise PictureError("Not there.")
+        return Fetched(png(), "p.png")
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def handlers(engine: ScriptedEngine, tmp_path: Path) -> Iterator[Handlers]:
+    backend = Backend(lambda: engine)
+    asyncio.run(_started(backend))
+    limits = Limits()
+    (tmp_path / "example.png").write_bytes(png())
+    uploads = tmp_path / "uploads"
+    uploads.mkdir()
+    example = Example(tmp_path / "example.png", "An example", "cup", "Point", "Nobody (CC0)")
+    store = PictureStore(limits)
+    yield Handlers(backend, store, limits, (example,), uploads, Web(limits))
+    store.close()
+
+
+async def _started(backend: Backend) -> None:
+    backend.start()
+    await backend.started()
+
+
+def upload(handlers: Handlers, data: bytes, name: str = "p.png") -> Path:
+    path = handlers.upload_folder / name
+    path.write_bytes(data)
+    return path
+
+
+def taken(handlers: Handlers) -> Picture:
+    picture = asyncio.run(handlers.take_upload(str(upload(handlers, png()))))[PICTURE_AT]
+    assert isinstance(picture, Picture)
+    return picture
+
+
+def run(handlers: Handlers, *arguments: Any) -> list[tuple[Any, ...]]:
+    async def collect() -> list[tuple[Any, ...]]:
+        return [outputs async for outputs in handlers.run(*arguments)]
+
+    return asyncio.run(collect())
+
+
+def test_an_upload_becomes_the_visitors_picture(handlers: Handlers) -> None:
+    outputs = asyncio.run(handlers.take_upload(str(upload(handlers, png()))))
+    assert len(outputs) == TAKEN
+    assert (outputs[PICTURE_AT].width, outputs[PICTURE_AT].height) == (40, 20)
+    assert outputs[2]["value"]["src"] == outputs[PICTURE_AT].url
+    assert outputs[STATUS_AT]["kind"] == "idle"
+
+
+@pytest.mark.parametrize(("data", "words"), [(b"", "empty"), (b"text", "not a picture")])
+def test_a_bad_upload_leaves_the_old_picture_and_says_why(handlers: Handlers, data: bytes, words: str) -> None:
+    outputs = asyncio.run(handlers.take_upload(str(upload(handlers, data))))
+    assert words in outputs[STATUS_AT]["text"]
+    assert not isinstance(outputs[PICTURE_AT], Picture)
+
+
+def test_a_dropped_file_is_taken_from_the_upload_folder_only(handlers: Handlers, tmp_path: Path) -> None:
+    inside = upload(handlers, png())
+    outputs = asyncio.run(handlers.take_drop(event(path=str(inside), name="dropped.png")))
+    assert outputs[PICTURE_AT].name == "dropped.png"
+    outside = tmp_path / "secret.png"
+    outside.write_bytes(png())
+    link = handlers.upload_folder / "link.png"
+    link.symlink_to(outside)
+    for path in (outside, link, handlers.upload_folder / ".." / "secret.png", "/etc/passwd", "", None):
+        outputs = asyncio.run(handlers.take_drop(event(path=path, name="x")))
+        assert len(outputs) == TAKEN
+        assert "could not be uploaded" in outputs[STATUS_AT]["text"]
+
+
+def test_an_address_on_the_web_is_taken_or_refused(handlers: Handlers) -> None:
+    assert asyncio.run(handlers.take_address("https://site.example/p.png"))[PICTURE_AT].name == "p.png"
+    assert asyncio.run(handlers.take_address("http://10.0.0.1/"))[STATUS_AT]["text"] == "Not there."
+
+
+def test_an_example_brings_its_question(handlers: Handlers) -> None:
+    outputs = asyncio.run(handlers.take_example(event(index=0)))
+    assert outputs[PICTURE_AT].name == "An example"
+    assert outputs[TAKEN:] == ("cup", "Point")
+    for index in (1, -1, "0", None, 0.0):
+        assert len(asyncio.run(handlers.take_example(event(index=index)))) == TAKEN + 2
+
+
+@pytest.mark.parametrize(
+    ("values", "reference"),
+    [
+        ([0.5, 0.25], (0.5, 0.25)),
+        ([0, 0, 1, 1], (0.0, 0.0, 1.0, 1.0)),
+        ([], None),
+        (None, None),
+        ([0.5], None),
+        ([0.5, 2], None),
+        ([0.5, "<b>"], None),
+        ([0.5, float("nan")], None),
+    ],
+)
+def test_a_reference_is_a_point_or_a_box_within_the_picture(handlers: Handlers, values: Any, reference: Any) -> None:
+    assert handlers.refer(event(values=values)) == reference
+
+
+def test_a_question_is_asked_and_drawn(handlers: Handlers, engine: ScriptedEngine) -> None:
+    *_, (status, run_button, cancel_button, stage, results, where) = run(
+        handlers, taken(handlers), "Detect", "cat, dog", False, 7, (0.1, 0.2)
+    )
+    assert status["kind"] == "done"
+    assert (run_button["visible"], cancel_button["visible"]) == (True, False)
+    assert [shape["name"] for shape in stage["shapes"]] == ["cat", "dog"]
+    assert json.loads(results["json"])["task"] == "detect"
+    assert [request["name"] for request in where["requests"]] == ["cat", "dog"]
+    assert engine.calls[0].options == {
+        "settings": {"max_objects": 7},
+        "spatial_refs": [[0.1, 0.2]],
+        "pipelined": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("picture", "names", "words"),
+    [(False, "cat", "add a picture first"), (True, "", "say what to look for"), (True, "xyzzy", "does not know")],
+)
+def test_what_is_missing_is_said(handlers: Handlers, picture: bool, names: str, words: str) -> None:
+    *_, last = run(handlers, taken(handlers) if picture else None, "Point", names, True, 50, None)
+    assert last[0]["kind"] == "problem"
+    assert words in last[0]["text"]
+    assert last[1]["visible"] is True
+
+
+def test_an_unexpected_failure_is_said_in_a_sentence_too(handlers: Handlers, engine: ScriptedEngine) -> None:
+    engine.answers = {}
+    *_, last = run(handlers, taken(handlers), "Point", "cat", True, 50, None)
+    assert "failed on the server" in last[0]["text"]
+
+
+def test_a_forgotten_picture_is_asked_for_again(handlers: Handlers) -> None:
+    stranger = Picture("gone", "p.png", 1, 1, 0.0)
+    *_, last = run(handlers, stranger, "Point", "cat", True, 50, None)
+    assert "add it again" in last[0]["text"]
+
+
+def test_closing_the_generator_cancels_the_requests(handlers: Handlers, engine: ScriptedEngine) -> None:
+    engine.delay_s = 30
+    picture = taken(handlers)
+
+    async def leave() -> None:
+        outputs = handlers.run(picture, "Point", "cat, dog", True, 50, None)
+        for _ in range(2):
+            await anext(outputs)
+        await outputs.aclose()  # type: ignore[attr-defined]
+        await asyncio.sleep(0.01)
+
+    asyncio.run(leave())
+    assert [call.state for call in engine.calls] == ["cancelled", "cancelled"]
+
+
+def test_without_an_engine_its_reason_is_the_answer(tmp_path: Path) -> None:
+    def missing() -> Any:
+        raise ModelLoadError("The weights are missing.")
+
+    backend = Backend(missing)
+    asyncio.run(_started(backend))
+    store = PictureStore(Limits())
+    made = Handlers(backend, store, Limits(), (), tmp_path, Web(Limits()))
+    (tmp_path / "p.png").write_bytes(png())
+    picture = asyncio.run(made.take_upload(str(tmp_path / "p.png")))[PICTURE_AT]
+    *_, last = run(made, picture, "Point", "cat", True, 50, None)
+    assert last[0] == {"kind": "problem", "text": "The weights are missing."}
+    assert made.visit()[0]["problem"] == "The weights are missing."
+    store.close()
