@@ -102,20 +102,24 @@ class Sampler:
         coord = width = height = value_logprob = zero
         if needs.coords:
             scores = self._model.region.decode_coord(hidden).float()
-            bins = pick(scores, params, params[:, 3], needs.drawn)
+            bins = self.pick(scores, params, params[:, 3], needs.drawn)
             chosen = ids == self._tokens.coord_id
             coord = coord_value(bins, self._region.coord_bins).where(chosen, zero)
             value_logprob = _logprob(scores, bins).where(chosen, zero)
         if needs.sizes:
             scores = self._model.region.decode_size(hidden).float()  # [B, 2, bins]
-            wide = pick(scores[:, 0], params, params[:, 3], needs.drawn)
-            high = pick(scores[:, 1], params, params[:, 4], needs.drawn)
+            wide = self.pick(scores[:, 0], params, params[:, 3], needs.drawn)
+            high = self.pick(scores[:, 1], params, params[:, 4], needs.drawn)
             chosen = ids == self._tokens.size_id
             width = size_value(wide, self._region.size_bins).where(chosen, zero)
             height = size_value(high, self._region.size_bins).where(chosen, zero)
             both = _logprob(scores[:, 0], wide) + _logprob(scores[:, 1], high)
             value_logprob = both.where(chosen, value_logprob)
         return ids, torch.stack([coord, width, height, logprob, value_logprob], dim=-1)
+
+    def pick(self, logits: Tensor, params: Tensor, draw: Tensor, drawn: bool) -> Tensor:
+        """Every decision of a token goes through here."""
+        return pick(logits, params, draw, drawn)
 
     def _ids(self, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds) -> tuple[Tensor, Tensor]:
         """A few allowed logits are gathered; nothing as wide as the vocabulary is masked for constrained rows."""
@@ -126,7 +130,7 @@ class Sampler:
             few = self._reference_continue(logits, allowed, few, count)
         beyond = torch.arange(MAX_ALLOWED, device=logits.device) >= count.clamp_min(1)
         few = few.masked_fill(beyond, float("-inf"))
-        index = pick(few, params, params[:, 2], needs.drawn)
+        index = self.pick(few, params, params[:, 2], needs.drawn)
         ids = allowed.gather(1, index.unsqueeze(-1)).squeeze(-1)
         logprob = _logprob(few, index)
         if needs.open:
@@ -134,7 +138,7 @@ class Sampler:
             bans = choice_ids[:, 1 + MAX_ALLOWED :]
             penalty = torch.zeros_like(params[:, :1]).where(bans < 0, float("-inf"))
             free = logits.scatter_add(1, bans.clamp_min(0), penalty)
-            chosen = pick(free, params, params[:, 2], needs.drawn)
+            chosen = self.pick(free, params, params[:, 2], needs.drawn)
             ids = torch.where(everything, chosen, ids)
             logprob = torch.where(everything, _logprob(free, chosen), logprob)
         return ids, logprob
