@@ -23,7 +23,7 @@ DTYPES = {
 }
 """What weights may be stored as: numbers, 8-bit experts, and bytes that hold two 4-bit values."""
 
-UNMAP_BYTES = 128 * 2**20
+UNMAP_BYTES = 32 * 2**20
 """How much of a file is read before it is mapped anew."""
 
 Read = Callable[[str], Tensor]
