@@ -219,7 +219,9 @@ class Schedule:
             assert asked.cancelled, "cancelled by nobody"
         elif isinstance(error, (InjectedError, InvalidRequestError)):
             own = asked.fault is not None or (q.image and q.image.key[0] in self.bad)
-            assert own or (sequence.id in in_failed_steps and isinstance(error, InjectedError)), f"request {sequence.id} failed for another: {error}"
+            assert own or (sequence.id in in_failed_steps and isinstance(error, InjectedError)), (
+                f"request {sequence.id} failed for another: {error}"
+            )
         else:
             raise AssertionError(f"an unexpected end: {error!r}") from error
 

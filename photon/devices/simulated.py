@@ -285,9 +285,10 @@ class _HiddenWaits(TorchFunctionMode):
         if name in _FROM_PAGEABLE:
             return "pageable copy"
         if name == "copy_":
-            locked = sum(map(self._device.is_host_memory, tensors))
-            if locked and not kwargs.get("non_blocking"):
-                return "blocking copy"
+            locked = any(map(self._device.is_host_memory, tensors))
+            if kwargs.get("non_blocking"):
+                return None if locked else "pageable copy"  # asked not to block, it does
+            return "blocking copy" if locked else None
         if name in ("__getitem__", "__setitem__") and any(
             isinstance(a, torch.Tensor) and a.dtype is torch.bool for a in args[1:2]
         ):

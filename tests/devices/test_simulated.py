@@ -139,6 +139,8 @@ def test_copies_that_stop_the_host_are_waits() -> None:
     assert waits(lambda locked, memory: memory.copy_(locked)) == {"blocking copy": 1}
     assert waits(lambda locked, memory: locked.copy_(memory)) == {"blocking copy": 1}
     assert waits(lambda locked, memory: memory.copy_(torch.tensor([1.0] * 4))) == {"pageable copy": 1}
+    assert waits(lambda locked, memory: memory.copy_(locked.clone(), non_blocking=True)) == {"pageable copy": 1}
+    assert waits(lambda locked, memory: memory.copy_(memory * 2)) == {}
 
 
 def test_reading_device_memory_on_the_host_is_a_wait() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from photon.streaming import ThreadMailbox
 from tests.rig import Rig, WalkState
 from tests.scripted import generate
 
-PATIENCE_S = 60.0
+PATIENCE_S = float(os.environ.get("PHOTON_PATIENCE", "60"))
 """How long a test waits before it says that something hangs: machines that run tests are busy."""
 
 

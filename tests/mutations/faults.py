@@ -1,0 +1,10 @@
+"""All faults that are put in."""
+
+from __future__ import annotations
+
+from tests.mutations.admitting import ADMITTED
+from tests.mutations.finishing import FINISHED
+from tests.mutations.staging import STAGING
+from tests.mutations.tokens import TOKENS
+
+MUTATIONS = (*STAGING, *FINISHED, *ADMITTED, *TOKENS)
