@@ -36,7 +36,7 @@ def caption(model: Photon, picture: ImageLike) -> str:
     return str(model.caption(picture, settings=SHORT)["caption"])
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
@@ -97,7 +97,7 @@ def test_readers_in_many_threads(model: Photon, picture: ImageLike, caption: str
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(180)
     assert texts == [caption] * 6
 
 
