@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from photon.errors import ModelLoadError
+from photon.models.moondream import checkpoint
 from photon.models.moondream.checkpoint import Checkpoint
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
@@ -31,7 +33,7 @@ def stored(name: str = "md2") -> dict[str, Tensor]:
 def folder_with(tmp_path: Path, tensors: dict[str, Tensor] | None, name: str = "md2") -> Path:
     """A checkpoint folder with the recorded configuration and these weights."""
     folder = tmp_path / "model"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for file in ("config.json", "tokenizer.json"):
         shutil.copy(PARITY / name / file, folder / file)
     if tensors is not None:
@@ -102,6 +104,96 @@ def test_shards_load_through_their_index(tmp_path: Path) -> None:
     (folder / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(ModelLoadError, match="model-00002-of-00002"):
         parameters(folder)
+
+
+def shards_with(tmp_path: Path, change: dict[str, Any]) -> Path:
+    """The recorded model in two shards, and an index of them with changed homes."""
+    tensors = stored()
+    folder = folder_with(tmp_path, None)
+    homes: dict[str, Any] = {name: f"{i % 2}.safetensors" for i, name in enumerate(tensors)}
+    for shard in set(homes.values()):
+        save_file({name: tensors[name] for name, home in homes.items() if home == shard}, folder / shard)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes | change}))
+    return folder
+
+
+@pytest.mark.parametrize("home", ["2.safetensors", "../model/0.safetensors", "/etc/passwd", 7, None])
+def test_an_index_names_only_files_beside_it(tmp_path: Path, home: object) -> None:
+    folder = shards_with(tmp_path, {"model.text.wte": home})
+    says = r"no weight file .*2\.safetensors" if home == "2.safetensors" else r"puts the tensor model\.text\.wte into"
+    with pytest.raises(ModelLoadError, match=says):
+        parameters(folder)
+
+
+def test_an_index_may_not_promise_what_its_shards_lack(tmp_path: Path) -> None:
+    folder = shards_with(tmp_path, {"model.text.blocks.9.ln.bias": "1.safetensors"})
+    with pytest.raises(
+        ModelLoadError, match=r"the tensor model\.text\.blocks\.9\.ln\.bias into 1\.safetensors; it is not"
+    ):
+        parameters(folder)
+
+
+def test_a_cut_off_shard_is_named(tmp_path: Path) -> None:
+    folder = shards_with(tmp_path, {})
+    (folder / "1.safetensors").write_bytes((folder / "1.safetensors").read_bytes()[:-1])
+    with pytest.raises(ModelLoadError, match=r"1\.safetensors is damaged"):
+        parameters(folder)
+
+
+def test_a_tensor_in_two_shards_is_refused(tmp_path: Path) -> None:
+    folder = shards_with(tmp_path, {})
+    both = load_file(folder / "0.safetensors") | {"model.text.wte": stored()["model.text.wte"]}
+    other = load_file(folder / "1.safetensors") | {"model.text.wte": stored()["model.text.wte"]}
+    save_file(both, folder / "0.safetensors")
+    save_file(other, folder / "1.safetensors")
+    with pytest.raises(ModelLoadError, match=r"model\.text\.wte stands in .*0\.safetensors and in .*1\.safetensors"):
+        parameters(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float8_e5m2, torch.complex64])
+def test_an_unknown_dtype_is_named_with_its_tensor(tmp_path: Path, dtype: torch.dtype) -> None:
+    tensors = stored()
+    tensors["model.text.blocks.1.ln.bias"] = tensors["model.text.blocks.1.ln.bias"].to(dtype)
+    folder = folder_with(tmp_path, tensors)
+    with pytest.raises(ModelLoadError, match=r"model\.text\.blocks\.1\.ln\.bias in .*model\.safetensors has the dtype"):
+        parameters(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(tensors, folder / "model.pt")
+    with pytest.raises(ModelLoadError, match=r"model\.text\.blocks\.1\.ln\.bias in .*model\.pt has the dtype"):
+        parameters(folder)
+
+
+def test_bytes_are_no_weights(tmp_path: Path) -> None:
+    tensors = stored()
+    tensors["model.text.blocks.1.ln.bias"] = tensors["model.text.blocks.1.ln.bias"].to(torch.uint8)
+    with pytest.raises(ModelLoadError, match=r"model\.text\.blocks\.1\.ln\.bias .*whole numbers"):
+        parameters(folder_with(tmp_path, tensors))
+
+
+def test_wider_and_narrower_numbers_become_the_models(tmp_path: Path) -> None:
+    tensors = {
+        name: tensor.to((torch.float64, torch.bfloat16, torch.float16)[i % 3])
+        for i, (name, tensor) in enumerate(stored().items())
+    }
+    got = parameters(folder_with(tmp_path, tensors))
+    assert {tensor.dtype for tensor in got.values()} == {torch.float32}
+    for name, tensor in tensors.items():
+        assert torch.equal(got[name.removeprefix("model.")], tensor.float())
+
+
+def test_files_are_mapped_anew_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("photon.models.moondream.checkpoint.UNMAP_BYTES", 1)
+    opened: list[str] = []
+    real = checkpoint.safe_open
+
+    def counting(file: str, **options: Any) -> Any:
+        opened.append(file)
+        return real(file, **options)
+
+    monkeypatch.setattr(checkpoint, "safe_open", counting)
+    wanted = {name.removeprefix("model."): tensor for name, tensor in stored().items()}
+    assert same(parameters(PARITY / "md2"), wanted)
+    assert len(opened) == len(wanted)
 
 
 def test_a_state_dict_of_torch_loads(tmp_path: Path) -> None:
@@ -237,17 +329,44 @@ def test_eight_bit_experts_without_scales_are_refused(tmp_path: Path) -> None:
         parameters(folder_with(tmp_path, legacy, "md3"))
 
 
-def test_four_bit_weights_are_unpacked(tmp_path: Path) -> None:
+def test_scales_of_another_shape_are_refused(tmp_path: Path) -> None:
+    legacy = as_family_b_of_three(stored("md3"))
+    name = "text_model.transformer.h.1.mlp.experts.weight"
+    legacy["text_model.transformer.h.1.moe_quant.up_scale"] = torch.ones(legacy[name].shape[0], 1)
+    legacy[name] = legacy[name].to(torch.float8_e4m3fn)
+    with pytest.raises(ModelLoadError, match=r"moe_quant\.up_scale .* has shape"):
+        parameters(folder_with(tmp_path, legacy, "md3"))
+
+
+QKV = "model.text.blocks.0.attn.qkv"
+
+
+def four_bit() -> tuple[dict[str, Tensor], Tensor]:
+    """The recorded model with one matrix in groups of four-bit values, and what that matrix then is."""
     tensors = stored()
-    name = "model.text.blocks.0.attn.qkv"
     groups = torch.randint(0, 16, (384 * 128 // 128, 128), dtype=torch.uint8)
     scale, zero = torch.rand(len(groups), 1), torch.full((len(groups), 1), 8.0)
     half = len(groups) // 2
-    del tensors[name + ".weight"]
-    tensors[name + ".weight.packed"] = groups[:half] << 4 | groups[half:]
-    tensors[name + ".weight.scale"], tensors[name + ".weight.zero_point"] = scale, zero
+    del tensors[QKV + ".weight"]
+    tensors[QKV + ".weight.packed"] = groups[:half] << 4 | groups[half:]
+    tensors[QKV + ".weight.scale"], tensors[QKV + ".weight.zero_point"] = scale, zero
+    return tensors, ((groups.float() - zero) * scale).reshape(384, 128)
+
+
+def test_four_bit_weights_are_unpacked(tmp_path: Path) -> None:
+    tensors, wanted = four_bit()
     got = parameters(folder_with(tmp_path, tensors))["text.blocks.0.attn.qkv.weight"]
-    torch.testing.assert_close(got, ((groups.float() - zero) * scale).reshape(384, 128))
+    torch.testing.assert_close(got, wanted)
+
+
+def test_four_bit_weights_need_their_scales_and_zero_points(tmp_path: Path) -> None:
+    tensors, _ = four_bit()
+    tensors[QKV + ".weight.scale"] = tensors[QKV + ".weight.scale"][1:]
+    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.scale .*\[383, 1\].*\[384, 1\]"):
+        parameters(folder_with(tmp_path / "a", tensors))
+    del tensors[QKV + ".weight.zero_point"]
+    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.zero_point is missing beside .*qkv\.weight\.packed"):
+        parameters(folder_with(tmp_path / "b", tensors))
 
 
 @pytest.mark.parametrize(
@@ -276,8 +395,8 @@ def test_unknown_widths_are_not_recognised() -> None:
 
 
 def test_weights_of_another_architecture_are_refused_before_memory_is_given() -> None:
-    checkpoint = Checkpoint.open(PARITY / "md3")
+    files = Checkpoint.open(PARITY / "md3")
     with torch.device("meta"):
         model = Moondream(MoondreamConfig.from_dict(json.loads((PARITY / "md2" / "config.json").read_text())))
     with pytest.raises(ModelLoadError, match=r"text\.blocks\.1\.mlp\.fc1\.bias \(and 11 more\) is missing"):
-        check(model, plan(checkpoint), checkpoint)
+        check(model, plan(files), files)

@@ -89,6 +89,18 @@ def change(path: str, value: Any) -> dict[str, Any]:
         ("text.rotary_dim", 7, "rotary_dim is 7"),
         ("text.prefix_attn", 729, "prefix_attn 729"),
         ("region.dim", 64, "region width 64"),
+        ("text.dim", "128", "dim '128' in section text"),
+        ("text.n_layers", 2.5, r"n_layers 2\.5 in section text"),
+        ("text.n_heads", True, "n_heads True in section text"),
+        ("text.n_heads", 0, "0 heads"),
+        ("text.ff_dim", -1, "ff_dim -1 in section text"),
+        ("vision.enc_n_heads", 5, "5 heads"),
+        ("vision.enc_n_heads", 0, "0 heads"),
+        ("tokenizer.eos_id", "0", "eos_id '0' in section tokenizer"),
+        ("md3.moe", 8, "no section 'md3.moe'"),
+        ("md3.moe.experts_per_token", 0, "0 of "),
+        ("md3.moe.num_experts", 1, " of 1 experts"),
+        ("md3.moe.num_experts", "8", "num_experts '8' in section md3.moe"),
     ],
 )
 def test_a_bad_configuration_is_refused(path: str, value: Any, says: str) -> None:

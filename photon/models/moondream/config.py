@@ -23,6 +23,13 @@ class MoeConfig:
     experts_per_token: int
     expert_inner_dim: int
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.experts_per_token <= self.num_experts:
+            raise ModelLoadError(
+                f"Each token goes through {self.experts_per_token} of {self.num_experts} experts; "
+                f"allowed are 1 to {self.num_experts}."
+            )
+
 
 @dataclass(frozen=True)
 class TextConfig:
@@ -43,7 +50,7 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         _default(self, "n_kv_heads", self.n_heads)
-        if self.dim % self.n_heads or self.n_heads % self.n_kv_heads:
+        if not self.n_heads or self.dim % self.n_heads or self.n_heads % self.n_kv_heads:
             raise ModelLoadError(
                 f"A text width of {self.dim} with {self.n_heads} heads and {self.n_kv_heads} key-value heads "
                 "does not divide evenly."
@@ -93,6 +100,11 @@ class VisionConfig:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not self.enc_patch_size or not self.enc_n_heads or self.enc_dim % self.enc_n_heads:
+            raise ModelLoadError(
+                f"A vision width of {self.enc_dim} with {self.enc_n_heads} heads and patches of {self.enc_patch_size} "
+                "does not divide evenly."
+            )
         _default(self, "n_tokens", self.grid * self.grid)
 
     @property
@@ -180,7 +192,7 @@ class MoondreamConfig:
             md3 = dict(_section(data, "md3"))
             moe = md3.pop("moe", None)
             if moe is not None:
-                text["moe"] = _build(MoeConfig, moe, "md3.moe")
+                text["moe"] = _build(MoeConfig, _section({"md3.moe": moe}, "md3.moe"), "md3.moe")
             text |= {"tau": True, "tau_gelu": md3.pop("tau_gelu", "none")}
             text |= {"rope_theta": md3.pop("rope_theta", text.get("rope_theta", 10_000.0))}
             region |= {"linear_heads": True, "norm": md3.pop("region_ln", False)}
@@ -242,4 +254,18 @@ def _build(kind: type[T], values: Mapping[str, Any], section: str) -> T:
     required = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
     if missing := sorted(required - set(values)):
         raise ModelLoadError(f"config.json lacks fields in section {section}: {', '.join(missing)}.")
+    for name, value in values.items():
+        _check_type(section, name, value, str(known[name].type))
     return kind(**values)
+
+
+def _check_type(section: str, name: str, value: Any, wanted: str) -> None:
+    """Numbers, texts and flags must be such; sizes cannot be negative, while an id of -1 says that there is none."""
+    kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+    allowed = kinds.get(wanted, (object,))
+    fits = isinstance(value, allowed) and (bool in allowed or object in allowed or not isinstance(value, bool))
+    if not fits or (wanted == "int" and section != "tokenizer" and value < 0):
+        raise ModelLoadError(
+            f"config.json has {name} {value!r} in section {section}; "
+            f"it must be {'a whole number from 0' if wanted == 'int' else 'of type ' + wanted}."
+        )
