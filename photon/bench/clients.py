@@ -1,0 +1,135 @@
+"""Callers of a running engine: questions about pictures, asked by so many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from photon import InvalidRequestError, Photon
+from photon.bench.verdicts import Alone, Tokens, alone, verdict, watched
+from photon.compare import Comparison
+from photon.request import ImageRef, Mode, Rgb
+from photon.skills import PLANS
+from photon.skills import Ask as SkillAsk
+
+SKILLS = ("detect", "point")
+_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+_EXAMPLES = Path(__file__).parents[2] / "static" / "examples"
+_NAMES = ("car", "tree", "person", "dog")
+"""For models that take any words."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """`picture` is an index; `settings` as the verbs take them."""
+
+    skill: str
+    picture: int
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one run generated in the order of its questions, their latencies and the whole time, in seconds."""
+
+    tokens: list[Tokens]
+    latencies: list[float]
+    seconds: float
+
+
+def pictures(folder: Path | None, count: int) -> list[Rgb]:
+    """`count` different pictures: from `folder`, else the examples, else drawn. Raises `InvalidRequestError`."""
+    if folder is not None and not folder.is_dir():
+        raise InvalidRequestError(f"There is no folder {str(folder)!r} with pictures.")
+    source = folder or _EXAMPLES
+    files = sorted(p for p in source.glob("*") if p.suffix.lower() in _SUFFIXES) if source.is_dir() else []
+    if folder is not None and not files:
+        raise InvalidRequestError(f"The folder {str(folder)!r} has no pictures; allowed are {', '.join(_SUFFIXES)}.")
+    found = [np.asarray(ImageOps.exif_transpose(Image.open(p)).convert("RGB")) for p in files[:count]]
+    return [found[i] if i < len(found) else _varied(found, i) for i in range(count)]
+
+
+def _varied(found: list[Rgb], number: int) -> Rgb:
+    """One more picture: a mirrored and cropped one, or coloured boxes on a gradient."""
+    draw = np.random.default_rng(number)
+    if found:
+        picture = found[number % len(found)][:, :: 1 if number % 2 else -1]
+        margin = draw.integers(0, min(picture.shape[:2]) // 8, 4)
+        return np.ascontiguousarray(picture[margin[0] : -1 - margin[1], margin[2] : -1 - margin[3]])
+    return drawn(number, 480, 640)
+
+
+def drawn(number: int, height: int, width: int) -> Rgb:
+    """Coloured boxes on a gradient, the same for the same number."""
+    draw = np.random.default_rng(number)
+    picture = np.empty((height, width, 3), np.uint8)
+    picture[:] = np.linspace(40, 215, width, dtype=np.uint8)[None, :, None]
+    for _ in range(6):
+        top, left = draw.integers(0, height * 3 // 4), draw.integers(0, width * 3 // 4)
+        tall, wide = draw.integers(height // 12, height // 4), draw.integers(width // 12, width // 4)
+        picture[top : top + tall, left : left + wide] = draw.integers(0, 256, 3)
+    return picture
+
+
+def names(model: Photon) -> Sequence[str]:
+    """What can be asked for."""
+    return model.vocabulary.taught or model.vocabulary.names if model.vocabulary else _NAMES
+
+
+def refs(rgb: Sequence[Rgb], run: str) -> list[ImageRef]:
+    """Pictures that no earlier run has left a prefix of: their keys are this run's own."""
+    return [ImageRef(pixels, f"{run}:{i}".encode()) for i, pixels in enumerate(rgb)]
+
+
+def ask(model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], callers: int, mode: Mode) -> Round:
+    """Put all questions, `callers` at a time, each caller waiting for its answer before it asks again."""
+    return asyncio.run(_ask(model, images, questions, callers, mode))
+
+
+async def _ask(
+    model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], callers: int, mode: Mode
+) -> Round:
+    tokens: list[Tokens] = [[] for _ in questions]
+    latencies = [0.0] * len(questions)
+    left = iter(enumerate(questions))
+
+    async def caller() -> None:
+        for i, question in left:
+            start = time.perf_counter()
+            asked = checked(model, question, images, mode)
+            plan = watched(PLANS[asked.skill](model._context, asked), tokens[i])
+            await asyncio.wrap_future(model._loop.submit(plan).future)
+            latencies[i] = time.perf_counter() - start
+
+    start = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    return Round(tokens, latencies, time.perf_counter() - start)
+
+
+def checked(model: Photon, question: Question, images: Sequence[ImageRef], mode: Mode) -> SkillAsk:
+    image = images[question.picture]
+    return model._ask(question.skill, image, question.name, dict(question.settings), None, mode == "pipelined")
+
+
+def compared(
+    model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], one: Round, other: Round
+) -> Comparison:
+    """Two runs of the same questions."""
+
+    def reference(question: Question) -> Alone:
+        return alone(model._built.loaded, model._context, checked(model, question, images, "blocking"))
+
+    verdicts = (
+        verdict(a, b, partial(reference, question))
+        for question, a, b in zip(questions, one.tokens, other.tokens, strict=True)
+    )
+    return sum(verdicts, Comparison())

@@ -1,0 +1,115 @@
+"""Whether two runs generated the same: equal, tied or different (see photon.compare).
+
+Tokens are compared, not answers: answers are computed from them. Where two runs differ, the question is put once more,
+alone and in blocking mode, to an engine that notes how close the decisions were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from photon.build import ModelShape, build_core, default_kv_pages
+from photon.compare import Comparison, MarginSampler, compare
+from photon.config import EngineConfig
+from photon.devices.cpu import CpuDevice
+from photon.loop import EngineLoop
+from photon.models.registry import LoadedModel
+from photon.request import Choice, Request, Token
+from photon.runtime.executor import ModelExecutor
+from photon.skills import PLANS, Ask, SkillContext
+from photon.skills.base import Plan, SkillState
+
+Tokens = list[list[Token]]
+"""Of one call: those of each of its requests, in the order in which it makes them."""
+
+
+class Watched(SkillState):
+    """Another state, and the tokens that it was given."""
+
+    def __init__(self, inner: SkillState, tokens: list[Token]) -> None:
+        self._inner = inner
+        self._tokens = tokens
+
+    def choice(self) -> Choice:
+        return self._inner.choice()
+
+    def advance(self, token: Token) -> None:
+        self._tokens.append(token)
+        self._inner.advance(token)
+        self.done = self._inner.done
+
+    def result(self) -> dict[str, Any]:
+        return self._inner.result()
+
+
+def watched(plan: Plan, sink: Tokens) -> Plan:
+    """The same call; what its requests generate is added to `sink`."""
+
+    def watch(request: Request) -> Request:
+        tokens: list[Token] = []
+        sink.append(tokens)
+        return replace(request, start=lambda: Watched(request.start(), tokens))
+
+    stage = next(plan)
+    while True:
+        results = yield [watch(request) for request in stage] if isinstance(stage, list) else stage
+        try:
+            stage = plan.send(results)
+        except StopIteration as end:
+            return dict(end.value)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What one call generates alone, and by how much each decision was made."""
+
+    tokens: Tokens
+    margins: list[list[float]]
+
+
+def alone(loaded: LoadedModel, context: SkillContext, ask: Ask) -> Alone:
+    """Run one call by itself on the CPU, in blocking mode and with one row at a time."""
+    config = EngineConfig(max_batch=1)
+    pages = default_kv_pages(loaded.model.config, config, loaded.model.dtype)
+    executor = ModelExecutor(loaded.model, config, pages)
+    sampler = executor.sample = MarginSampler(loaded.model)
+    device, pool = CpuDevice(), ThreadPoolExecutor(1)
+    notify: list[Callable[[], None]] = []
+    core = build_core(
+        ModelShape.of(loaded.model),
+        config,
+        pages,
+        device,
+        executor,
+        loaded.model.vision.preprocess,
+        pool,
+        lambda: notify[0](),
+    )
+    loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
+    notify.append(loop.notify)
+    loop.start()
+    tokens: Tokens = []
+    try:
+        loop.submit(watched(PLANS[ask.skill](context, replace(ask, mode="blocking")), tokens)).future.result()
+    finally:
+        loop.stop(60)
+        pool.shutdown()
+        device.close()
+    margins = iter(sampler.margins)
+    return Alone(tokens, [[next(margins) for _ in row] for row in tokens])
+
+
+def verdict(one: Tokens, other: Tokens, reference: Callable[[], Alone]) -> Comparison:
+    """Of one call in two runs. `reference` is asked for only if they differ."""
+    if [[t[:4] for t in row] for row in one] == [[t[:4] for t in row] for row in other]:
+        return Comparison(equal=1)
+    sure = reference()
+    for run in (one, other):
+        # A call makes as many requests as an earlier one of its own found objects: what it lacks was decided there.
+        shared = min(len(run), len(sure.tokens))
+        if not compare(sure.tokens[:shared], run[:shared], sure.margins[:shared]).answers_equal:
+            return Comparison(different=1)
+    return Comparison(tied=1)

@@ -1,0 +1,90 @@
+"""Whole requests: the form of the report, the pictures, and when answers count as equal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from photon import EngineConfig, Photon
+from photon.bench.__main__ import main
+from photon.bench.clients import Question, ask, checked, pictures, refs
+from photon.bench.verdicts import Alone, alone, verdict
+from photon.compare import Comparison
+from photon.errors import InvalidRequestError
+from photon.request import Token
+
+MODEL = str(Path(__file__).parents[1] / "data" / "parity" / "md2")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for i in range(2):
+        Image.fromarray(np.full((24, 24, 3), 60 + 90 * i, np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "notes.txt").write_text("not a picture")
+    return tmp_path
+
+
+def test_the_report_has_the_agreed_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", MODEL, "--images", str(folder), "--requests", "3", "--rounds", "1", "--concurrency", "1,2"]
+    assert main(["requests", *options, "--threads", "1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    assert [row["concurrency"] for row in rows] == [1, 2]
+    for row in rows:
+        for mode in ("blocking", "pipelined"):
+            assert row[mode].keys() == {"requests_per_s", "p50_ms", "p95_ms"}
+            assert 0 < row[mode]["p50_ms"] <= row[mode]["p95_ms"]
+        assert row["ratio"] == pytest.approx(
+            row["pipelined"]["requests_per_s"] / row["blocking"]["requests_per_s"], abs=0.02
+        )
+        assert row["answers_equal"] is True
+
+
+def test_more_pictures_than_there_are_files_are_varied_and_differ(folder: Path) -> None:
+    found = pictures(folder, 5)
+    assert len({picture.tobytes() for picture in found}) == 5
+    assert all(picture.dtype == np.uint8 and picture.shape[2] == 3 and picture.size for picture in found)
+
+
+def test_a_folder_that_is_missing_or_has_no_picture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="no folder"):
+        pictures(tmp_path / "nowhere", 1)
+    with pytest.raises(InvalidRequestError, match="no pictures"):
+        pictures(tmp_path, 1)
+
+
+def test_every_run_has_keys_of_its_own_so_that_no_prefix_is_left_over(folder: Path) -> None:
+    rgb = pictures(folder, 2)
+    keys = {ref.key for run in ("a", "b") for ref in refs(rgb, run)}
+    assert len(keys) == 4
+
+
+def _alone(*margins: float) -> Alone:
+    return Alone([[Token(5, coord=0.5), Token(5, coord=0.25), Token(0)]], [list(margins)])
+
+
+def test_runs_that_generate_the_same_are_equal_whatever_their_probabilities() -> None:
+    one = [[Token(5, coord=0.5, logprob=-0.1)]]
+    other = [[Token(5, coord=0.5, logprob=-0.10001)]]
+    assert verdict(one, other, reference=lambda: pytest.fail("not needed")) == Comparison(equal=1)
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(5e-5, Comparison(tied=1)), (5e-3, Comparison(different=1))])
+def test_runs_that_part_are_tied_only_where_the_decision_was_close(margin: float, expected: Comparison) -> None:
+    reference = _alone(1.0, margin, 1.0)
+    other = [[Token(5, coord=0.5), Token(5, coord=0.26), Token(5, coord=0.9)]]
+    assert verdict(reference.tokens, other, lambda: reference) == expected
+
+
+def test_the_reference_runs_one_call_alone_and_notes_each_decision(folder: Path) -> None:
+    with Photon.load(MODEL, EngineConfig(device="cpu", threads=1)) as model:
+        images = refs(pictures(folder, 1), "alone")
+        question = Question("point", 0, "car", (("max_objects", 2),))
+        asked = ask(model, images, [question], 1, "pipelined")
+        found = alone(model._built.loaded, model._context, checked(model, question, images, "pipelined"))
+    assert [[t[:4] for t in row] for row in found.tokens] == [[t[:4] for t in row] for row in asked.tokens[0]]
+    assert [len(row) for row in found.margins] == [len(row) for row in found.tokens]
+    assert min(found.margins[0]) >= 0
