@@ -31,12 +31,13 @@ class Question:
     pipelined: bool = True
     max_objects: int = 50
     reference: tuple[float, ...] | None = None
+    temperature: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """The keyword arguments of the engine's verbs."""
         refs = None if self.reference is None else [list(self.reference)]
         return {
-            "settings": {"max_objects": self.max_objects},
+            "settings": {"max_objects": self.max_objects, "temperature": self.temperature},
             "spatial_refs": refs,
             "pipelined": self.pipelined,
         }

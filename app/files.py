@@ -32,9 +32,16 @@ def file_routes(store: PictureStore, examples: tuple[Example, ...]) -> APIRouter
     @router.get("/pictures/{token}.jpg")
     def shown(token: str) -> Response:
         path = store.shown(token)
-        if path is None:
+        if path is None or path.suffix != ".jpg":
             return Response(status_code=404)
         return FileResponse(path, media_type="image/jpeg", headers=_PRIVATE)
+
+    @router.get("/batches/{token}.zip")
+    def batch(token: str) -> Response:
+        path = store.shown(token)
+        if path is None or path.suffix != ".zip":
+            return Response(status_code=404)
+        return FileResponse(path, filename="answers.zip", headers=_PRIVATE)
 
     @router.post("/export/{form}")
     async def export(form: str, request: Request) -> Response:

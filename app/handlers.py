@@ -99,6 +99,7 @@ class Handlers:
         pipelined: bool,
         max_objects: int,
         reference: tuple[float, ...] | None,
+        temperature: float,
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Ask; yields (status, run button, cancel button, stage, results, time).
 
@@ -107,7 +108,7 @@ class Handlers:
         """
         try:
             names = parse_names(text or "")
-            question = Question(task.lower(), names, bool(pipelined), int(max_objects), reference)
+            question = Question(task.lower(), names, bool(pipelined), int(max_objects), reference, float(temperature))
             if picture is None:
                 raise PictureError(NO_PICTURE)
             engine = self.backend.engine()

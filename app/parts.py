@@ -172,6 +172,18 @@ def race_view() -> gr.HTML:
     return _drawn('<div class="ph-race-body"></div>', "time", "race", elem_id="race-view")
 
 
+def batch_input() -> gr.File:
+    """Many pictures; hands over the paths as they are, without Gradio's empty temporary file for each."""
+    made = gr.File(file_count="multiple", label="Pictures", height=140, elem_id="batch-in")
+    made.preprocess = lambda payload: [one.path for one in payload.root] if payload else None
+    return made
+
+
+def batch_view() -> gr.HTML:
+    """A batch; value: {"text", "problem", "progress": {done, count}, "rows", "zip": address}."""
+    return _drawn('<div class="ph-race-body ph-batch-body"></div>', "batch", elem_id="batch-view")
+
+
 def status() -> gr.HTML:
     """One line; value: {"kind": "idle" | "busy" | "done" | "problem", "text": sentence}."""
     return _drawn('<p class="ph-status" data-kind="idle"></p>', "status", elem_id="status")

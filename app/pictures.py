@@ -91,6 +91,17 @@ class PictureStore:
             self._sweep()
         return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms)
 
+    def place(self, ending: str) -> tuple[str, Path]:
+        """A new token and where its file may be written; `keep` makes it known."""
+        token = secrets.token_urlsafe(18)
+        return token, self._folder / f"{token}.{ending}"
+
+    def keep(self, token: str, path: Path) -> None:
+        """Let `shown` hand out a file that was written where `place` said, for as long as pictures are kept."""
+        with self._lock:
+            self._kept[token] = _Kept(path, path, path.stat().st_size, self._clock())
+            self._sweep()
+
     def pixels(self, token: str) -> NDArray[np.uint8]:
         """The model's pixels, uint8 [H, W, 3]. Raises PictureError when the picture has gone."""
         with self._lock:
@@ -110,7 +121,7 @@ class PictureStore:
         return pixels
 
     def shown(self, token: str) -> Path | None:
-        """The display copy behind a token, or None."""
+        """The file behind a token that may be handed out (a display copy or a kept file), or None."""
         with self._lock:
             kept = self._touch(token)
         return kept.shown if kept else None

@@ -6,6 +6,7 @@ import gradio as gr
 
 from app import parts
 from app.asking import MAX_OBJECTS
+from app.batch_view import BatchView
 from app.handlers import Handlers
 from app.race import IN_FLIGHT, MAX_COUNT
 from app.race_view import RaceView
@@ -17,6 +18,7 @@ CACHE_S = 3600  # how long uploads are kept
 
 def build_page(handlers: Handlers) -> gr.Blocks:
     """The page over these handlers. Each visitor's picture is in `gr.State`, nothing else is kept."""
+    batches = BatchView(handlers.backend, handlers.store)
     races = RaceView(handlers.backend, handlers.store)
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(300, CACHE_S)) as page:
         header = parts.header()
@@ -48,6 +50,9 @@ def build_page(handlers: Handlers) -> gr.Blocks:
                 )
                 with gr.Accordion("Settings", open=False, elem_id="settings"):
                     most = gr.Slider(1, MAX_OBJECTS, value=50, step=1, label="At most this many objects")
+                    warmth = gr.Slider(
+                        0, 2, value=0, step=0.1, label="Temperature", info="0 always takes the likeliest answer"
+                    )
                 status = parts.status()
                 results = parts.results()
         where = parts.time_panel()
@@ -58,6 +63,12 @@ def build_page(handlers: Handlers) -> gr.Blocks:
             start = gr.Button("Race", elem_id="race-start", scale=1, min_width=100)
             stop = gr.Button("Stop", visible=False, elem_id="race-stop", scale=1, min_width=100)
         raced = parts.race_view()
+        with gr.Accordion("Batch: the same question about up to 64 pictures", open=False, elem_id="batch"):
+            files = parts.batch_input()
+            with gr.Row():
+                begin = gr.Button("Ask about all", elem_id="batch-start")
+                end = gr.Button("Stop", visible=False, elem_id="batch-stop")
+            batched = parts.batch_view()
         notes = parts.about()
 
         taken = [intake, picture_in, stage, picture, reference, results, where, status]
@@ -69,7 +80,7 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         stage.remove(handlers.forget, None, taken, **quiet)
         stage.refer(handlers.refer, None, reference, **quiet)
         chosen = examples.choose(handlers.take_example, None, [*taken, text, task], **quiet)
-        asked = [picture, task, text, pipelined, most, reference]
+        asked = [picture, task, text, pipelined, most, reference, warmth]
         answered = [status, run, cancel, stage, results, where]
         running = [
             gr.on([run.click, text.submit], handlers.run, asked, answered, **quiet),
@@ -78,5 +89,7 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         cancel.click(handlers.cancelled, None, [status, run, cancel], cancels=running, **quiet)
         racing = start.click(races.start, [picture, task, text, most, count, in_flight], [raced, start, stop], **quiet)
         stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
+        batching = begin.click(batches.start, [files, task, text, pipelined, most], [batched, begin, end], **quiet)
+        end.click(batches.stopped, None, [batched, begin, end], cancels=[batching], **quiet)
     page.queue(max_size=QUEUE_SIZE, default_concurrency_limit=None)
     return page

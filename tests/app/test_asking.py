@@ -56,7 +56,7 @@ def test_a_question_reaches_its_verb_with_the_visitors_choices(task: str) -> Non
     (call,) = engine.calls
     assert (call.verb, call.object, call.shape) == (task, "cat", IMAGE.shape)
     assert call.options == {
-        "settings": {"max_objects": 7},
+        "settings": {"max_objects": 7, "temperature": 0.0},
         "spatial_refs": [[0.1, 0.2]],
         "pipelined": False,
     }

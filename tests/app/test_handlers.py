@@ -149,7 +149,7 @@ def test_a_reference_is_a_point_or_a_box_within_the_picture(handlers: Handlers, 
 
 def test_a_question_is_asked_and_drawn(handlers: Handlers, engine: ScriptedEngine) -> None:
     *_, (status, run_button, cancel_button, stage, results, where) = run(
-        handlers, taken(handlers), "Detect", "cat, dog", False, 7, (0.1, 0.2)
+        handlers, taken(handlers), "Detect", "cat, dog", False, 7, (0.1, 0.2), 0.5
     )
     assert status["kind"] == "done"
     assert (run_button["visible"], cancel_button["visible"]) == (True, False)
@@ -157,7 +157,7 @@ def test_a_question_is_asked_and_drawn(handlers: Handlers, engine: ScriptedEngin
     assert json.loads(results["json"])["task"] == "detect"
     assert [request["name"] for request in where["requests"]] == ["cat", "dog"]
     assert engine.calls[0].options == {
-        "settings": {"max_objects": 7},
+        "settings": {"max_objects": 7, "temperature": 0.5},
         "spatial_refs": [[0.1, 0.2]],
         "pipelined": False,
     }
@@ -168,7 +168,7 @@ def test_a_question_is_asked_and_drawn(handlers: Handlers, engine: ScriptedEngin
     [(False, "cat", "add a picture first"), (True, "", "say what to look for"), (True, "xyzzy", "does not know")],
 )
 def test_what_is_missing_is_said(handlers: Handlers, picture: bool, names: str, words: str) -> None:
-    *_, last = run(handlers, taken(handlers) if picture else None, "Point", names, True, 50, None)
+    *_, last = run(handlers, taken(handlers) if picture else None, "Point", names, True, 50, None, 0.0)
     assert last[0]["kind"] == "problem"
     assert words in last[0]["text"]
     assert last[1]["visible"] is True
@@ -176,13 +176,13 @@ def test_what_is_missing_is_said(handlers: Handlers, picture: bool, names: str, 
 
 def test_an_unexpected_failure_is_said_in_a_sentence_too(handlers: Handlers, engine: ScriptedEngine) -> None:
     engine.answers = {}
-    *_, last = run(handlers, taken(handlers), "Point", "cat", True, 50, None)
+    *_, last = run(handlers, taken(handlers), "Point", "cat", True, 50, None, 0.0)
     assert "failed on the server" in last[0]["text"]
 
 
 def test_a_forgotten_picture_is_asked_for_again(handlers: Handlers) -> None:
     stranger = Picture("gone", "p.png", 1, 1, 0.0)
-    *_, last = run(handlers, stranger, "Point", "cat", True, 50, None)
+    *_, last = run(handlers, stranger, "Point", "cat", True, 50, None, 0.0)
     assert "add it again" in last[0]["text"]
 
 
@@ -191,7 +191,7 @@ def test_closing_the_generator_cancels_the_requests(handlers: Handlers, engine: 
     picture = taken(handlers)
 
     async def leave() -> None:
-        outputs = handlers.run(picture, "Point", "cat, dog", True, 50, None)
+        outputs = handlers.run(picture, "Point", "cat, dog", True, 50, None, 0.0)
         for _ in range(2):
             await anext(outputs)
         await outputs.aclose()  # type: ignore[attr-defined]
@@ -211,7 +211,7 @@ def test_without_an_engine_its_reason_is_the_answer(tmp_path: Path) -> None:
     made = Handlers(backend, store, Limits(), (), tmp_path, Web(Limits()))
     (tmp_path / "p.png").write_bytes(png())
     picture = asyncio.run(made.take_upload(str(tmp_path / "p.png")))[PICTURE_AT]
-    *_, last = run(made, picture, "Point", "cat", True, 50, None)
+    *_, last = run(made, picture, "Point", "cat", True, 50, None, 0.0)
     assert last[0] == {"kind": "problem", "text": "The weights are missing."}
     assert made.visit()[0]["problem"] == "The weights are missing."
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,28 @@ def test_missing_model_files_are_said_by_page_and_health(
     expect(page.locator(".ph-header .ph-status")).to_have_text(reason)
     add_picture(page, png(64, 64))
     assert ask(page, "cat") == reason
+
+
+def inside(point: dict[str, float], box: list[float], margin: float = 0.02) -> bool:
+    """Whether a point lies in a box [x_min, y_min, x_max, y_max] of the ground truth."""
+    return box[0] - margin <= point["x"] <= box[2] + margin and box[1] - margin <= point["y"] <= box[3] + margin
+
+
+def test_points_are_drawn_on_the_things_of_the_bundled_scenes(visit: OpenPage, real: Server) -> None:
+    page = visit(real).page
+    choose_task(page, "Point")
+    hits = total = 0
+    for scene in json.loads((SCENES / "scenes.json").read_text()):
+        page.reload()
+        page.locator("#run").wait_for()
+        choose_task(page, "Point")
+        data = (SCENES / scene["file"]).read_bytes()
+        add_picture(page, {"name": scene["file"], "mimeType": "image/jpeg", "buffer": data})
+        names = list(dict.fromkeys(thing["name"] for thing in scene["objects"]))[:8]
+        ask(page, ", ".join(names))
+        assert_drawn_where_the_json_says(page)
+        for answer in shown_json(page)["answers"]:
+            boxes = [thing["box"] for thing in scene["objects"] if thing["name"] == answer["name"]]
+            total += len(boxes)
+            hits += sum(any(inside(point, box) for point in answer["points"]) for box in boxes)
+    assert hits >= 0.4 * total, f"{hits} of {total} things have a point on them"

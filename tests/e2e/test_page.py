@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import zipfile
 from typing import Any
 
 import pytest
@@ -421,3 +422,18 @@ def test_an_example_is_taken_and_asked_with_one_click(visit: OpenPage, scripted:
     assert "Answered" in outcome(page)
     assert page.locator(".ph-shape").count() == 1
     assert page.input_value(NAMES) != ""
+
+
+def test_a_batch_is_answered_and_zipped(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    page.get_by_text("Batch: the same question").click()
+    page.fill(NAMES, "cat")
+    bad: Any = {"name": "text.png", "mimeType": "image/png", "buffer": b"text"}
+    page.set_input_files("#batch-in input[type=file]", [png(64, 48), png(80, 20, "#00ff00"), bad])
+    page.locator("#batch-in").get_by_text("text.png").wait_for()
+    page.click("#batch-start")
+    expect(page.locator("#batch-view tbody tr")).to_have_count(3)
+    expect(page.locator("#batch-view")).to_contain_text("not a picture")
+    with page.expect_download() as download:
+        page.get_by_text("Download all answers").click()
+    assert len(zipfile.ZipFile(download.value.path()).namelist()) == 6
