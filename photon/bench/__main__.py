@@ -14,6 +14,7 @@ BENCHMARKS = {
     "pipeline": "a modelled accelerator: what pipelining gains, and what a tick costs the host",
     "load": "a generated checkpoint: how much memory loading takes beside the model",
     "requests": "whole requests through the engine on this machine, pipelined and blocking",
+    "plan": "a modelled accelerator: how many requests one or several would serve",
 }
 
 

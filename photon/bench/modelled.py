@@ -24,14 +24,14 @@ from photon.devices.paced import HostClock, PacedDevice
 from photon.loop import EngineLoop
 from photon.models.moondream.config import TokenizerConfig
 from photon.models.moondream.lora import Adapter
-from photon.request import ImageRef, Mode, Request, Token
+from photon.request import Choice, ImageRef, Mode, Request, Token
 from photon.runtime.runner import Runner
 from photon.runtime.sampling import SampleNeeds
 from photon.runtime.slot import VALUES
 from photon.scheduler.sequence import Step
-from photon.skills.base import Plan
+from photon.skills.base import Plan, SkillState
 from photon.skills.detect import TOKENS_PER_BOX, DetectState
-from photon.trace import StepRecord
+from photon.trace import Metrics, StepRecord
 
 IDS = TokenizerConfig()
 SHAPE = ModelShape(prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id)
@@ -119,22 +119,42 @@ class AtOnce(ThreadPool):
         return future
 
 
+class TextState(SkillState):
+    """An answer that may end after any token, as text does."""
+
+    _choice = Choice((IDS.coord_id, IDS.eos_id))
+
+    def choice(self) -> Choice:
+        return self._choice
+
+    def advance(self, token: Token) -> None:
+        self.done = token.id == IDS.eos_id
+
+    def result(self) -> dict[str, Any]:
+        return {}
+
+
 @dataclass(frozen=True)
 class Ask:
-    """A detect request that generates `tokens` tokens (3 an object and eos) about picture number `picture`."""
+    """A request that generates `tokens` tokens, the last one eos, about picture number `picture`.
+
+    It is a detect request (3 tokens an object), or with `text` one whose answer may have any length.
+    """
 
     tokens: int
     picture: int
     mode: Mode
+    text: bool = False
 
     def __post_init__(self) -> None:
-        if self.tokens < 1 or (self.tokens - 1) % TOKENS_PER_BOX:
+        if self.tokens < 1 or (not self.text and (self.tokens - 1) % TOKENS_PER_BOX):
             raise ValueError(f"A detect answer cannot have {self.tokens} tokens; allowed are 1, 4, 7 and so on.")
 
     def plan(self) -> Plan:
         prompt = (*(Token(1) for _ in range(_PROMPT_TOKENS - 1)), Token(2, coord=float(self.tokens)))
         picture = ImageRef(np.zeros((1, 1, 3), np.uint8), self.picture.to_bytes(8, "little"))
-        request = Request(prompt, picture, self.tokens + TOKENS_PER_BOX, lambda: DetectState(IDS), mode=self.mode)
+        start: Callable[[], SkillState] = TextState if self.text else lambda: DetectState(IDS)
+        request = Request(prompt, picture, self.tokens + TOKENS_PER_BOX, start, mode=self.mode)
         results = yield [request]
         answer: dict[str, Any] = results[0]
         return answer
@@ -142,9 +162,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Run:
-    """The steps of one run on the device's clock."""
+    """The steps of one run, and the metrics of its requests as they ended; times are on the device's clock."""
 
     steps: list[StepRecord]
+    requests: list[Metrics]
 
     @property
     def seconds(self) -> float:
@@ -160,12 +181,19 @@ class Run:
 
 
 def run_streams(
-    accelerator: str, clock: HostClock, streams: Sequence[Sequence[Ask]], costs: HostCosts | None = None
+    accelerator: str,
+    clock: HostClock,
+    streams: Sequence[Sequence[Ask]],
+    costs: HostCosts | None = None,
+    rows: int | None = None,
 ) -> Run:
-    """Every stream asks its next question when the last one is answered. Raises what a request failed with."""
+    """Every stream asks its next question when the last one is answered. Raises what a request failed with.
+
+    `rows` decode at once; None: as many as there are streams.
+    """
     device = PacedDevice(accelerator, clock)
-    config = EngineConfig(max_batch=len(streams), trace_steps=1 << 20, max_prefill_images=4)
-    pages = config.max_batch * SHAPE.max_context // config.page_size
+    config = EngineConfig(max_batch=rows or len(streams), trace_steps=1 << 20)
+    pages = 2 * config.max_batch * SHAPE.max_context // config.page_size
     core = build_core(
         SHAPE,
         config,
@@ -178,7 +206,7 @@ def run_streams(
         make_runner=partial(ChargedRunner, costs) if costs else Runner,
     )
     loop = EngineLoop(core.scheduler, core.admission, core.trace, max_waiting=len(streams))
-    finished, errors, left = threading.Event(), [], len(streams)
+    finished, errors, left, metrics = threading.Event(), [], len(streams), list[Metrics]()
 
     def ask(questions: list[Ask]) -> None:
         nonlocal left
@@ -195,6 +223,7 @@ def run_streams(
             errors.append(error)
             finished.set()
         else:
+            metrics.append(future.result().metrics)
             ask(rest)
 
     for stream in streams:
@@ -206,4 +235,4 @@ def run_streams(
         raise errors[0]
     if not answered_all:
         raise TimeoutError(f"The modelled run did not end within {_DEADLINE_S:g} s.")
-    return Run(core.trace.since(0))
+    return Run(core.trace.since(0), metrics)
