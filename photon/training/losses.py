@@ -16,6 +16,10 @@ GUIDED_LAYERS = (2, 3)
 """Layers whose head 0 is told where to look in training: at the cells of the thing that is being answered."""
 
 
+VERTEX_WEIGHT = 0.2
+"""Weight of a contour's coordinates beside those of points and boxes: a contour has fifty of them."""
+
+
 class DenseHeads(nn.Module):
     """Auxiliary heads on image tokens: the box of the thing in the cell, and a stand-in word for background."""
 
@@ -92,7 +96,9 @@ def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Ten
     target = coord_bin(batch.coord_target[is_coord], bins)
     per_coord = -(soft_target(target, bins) * torch.log_softmax(coord_scores, -1)).sum(-1)
     first = (decides & is_coord)[is_coord] & (batch.ids[is_coord] == special.answer_id)
-    losses = {"stop": stop, "coord": per_coord.mean(), "first_x": per_coord[first].mean().detach()}
+    weight = torch.where(in_lists(batch)[is_coord], 1.0, VERTEX_WEIGHT)
+    coord = (per_coord * weight).sum() / weight.sum().clamp_min(1e-6)
+    losses = {"stop": stop, "coord": coord, "first_x": per_coord[first].mean().detach()}
     losses["look"] = look_loss(attend, batch)
     losses["sizes"] = stop.new_zeros(())
     if is_size.any():
@@ -100,6 +106,12 @@ def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Ten
         wanted = soft_target(size_bin(batch.size_target[is_size], size_bins), size_bins)
         losses["sizes"] = -(wanted * torch.log_softmax(size_scores, -1)).sum(-1).mean()
     return losses
+
+
+def in_lists(batch: Batch) -> Tensor:
+    """bool[B, length]: whether a token belongs to a question that is answered by a list (point, detect)."""
+    same = batch.query.unsqueeze(2) == batch.query.unsqueeze(1)
+    return (same & (batch.stop >= 0).unsqueeze(1)).any(-1)
 
 
 def look_loss(attend: BlockAttention, batch: Batch) -> Tensor:

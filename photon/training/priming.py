@@ -9,6 +9,7 @@ image is told by a loss (`losses.look_loss`). Training is free to change both.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.text import Attention, Block
@@ -28,6 +29,26 @@ def prime(model: Moondream, scale: float) -> None:
     for block in text.blocks:
         assert isinstance(block, Block)
         _before_me(block.attn, width, half, text.config.rope_theta)
+
+
+@torch.no_grad()
+def add_places(model: Moondream, image_tokens: Tensor, strength: float = 2.0) -> None:
+    """Adds the place of each cell to its token, in the directions in which tokens [n, cells, F] vary least.
+
+    Where a thing lies is then read off the cells looked at, undisturbed by what is in them: a linear probe for the
+    column of a cell missed by 0.05 of the image without this.
+    """
+    vision = tower_of(model)
+    content = (image_tokens - vision.pos_emb).flatten(0, 1).double()
+    directions = torch.linalg.eigh(content.T @ content)[1]
+    side = round(vision.config.n_tokens**0.5)
+    middle = (torch.arange(side) + 0.5) / side
+    waves = [2 * middle - 1] + [f(torch.pi * k * middle) for k in (1, 2, 3) for f in (torch.cos, torch.sin)]
+    ramp = torch.stack(waves, dim=-1)
+    across = ramp.expand(side, side, -1).flatten(0, 1)
+    down = ramp.unsqueeze(1).expand(side, side, -1).flatten(0, 1)
+    code = torch.cat([across, down], dim=-1) * strength
+    vision.pos_emb += code @ directions[:, : code.shape[1]].T.float()
 
 
 def _before_me(attn: Attention, width: int, half: int, theta: float) -> None:

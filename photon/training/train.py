@@ -53,7 +53,7 @@ class Stage:
 STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=64, dropout=0.1, decay=0.5),
     "answers": Stage(Mix(), "dense", dense=0.5, look=0.4, decay=0.0),
-    "segments": Stage(Mix(absent=0.36, segment=0.08, length=112), "answers", dense=0.4, look=0.5, decay=0.6),
+    "segments": Stage(Mix(absent=0.36, segment=0.06, length=112), "answers", dense=0.4, look=0.5, decay=0.6),
 }
 
 
