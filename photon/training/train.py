@@ -1,7 +1,7 @@
 """Trains photon-tiny on cached scenes, stage by stage, by the clock.
 
 ``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 4``, then stages
-``answers`` (point and detect) and ``segments`` (all three). A stage starts from the one before it, goes on from its
+``answers`` (point and detect), ``segments`` (all three) and ``finish`` (the same, falling rate). A stage starts from the one before it, goes on from its
 own checkpoint after an interruption, and ends with a linear decay of the learning rate.
 """
 
@@ -54,6 +54,7 @@ STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=64, dropout=0.1, decay=0.5),
     "answers": Stage(Mix(), "dense", dense=0.5, look=0.4, decay=0.0),
     "segments": Stage(Mix(absent=0.36, segment=0.06, length=112), "answers", dense=0.4, look=0.5, decay=0.6),
+    "finish": Stage(Mix(absent=0.42, segment=0.1, length=112), "segments", dense=0.4, look=0.4, rate=1.5e-3, decay=0.9),
 }
 
 
