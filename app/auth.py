@@ -64,9 +64,10 @@ class KeyGate:
 
     def _has_key(self, request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        given = (request.headers.get("x-moondream-auth", ""), token.strip() if scheme.lower() == "bearer" else "")
-        # Both are compared, whatever the first says. Headers come as Latin-1, whose bytes are what was sent.
-        return any([hmac.compare_digest(text.encode("latin-1"), self._key) for text in given])
+        own, bearer = request.headers.get("x-moondream-auth", ""), token.strip() if scheme.lower() == "bearer" else ""
+        # Headers come as Latin-1, whose bytes are what was sent. Both are compared, whatever the first says.
+        equal = [hmac.compare_digest(text.encode("latin-1"), self._key) for text in (own, bearer)]
+        return any(equal)
 
     async def _log_in(self, request: Request) -> Response:
         given = await _form_key(request)

@@ -175,12 +175,16 @@ class StepTotals:
         self.zombies = 0
         self.missed = 0
         self._last: int | None = None
+        self._engine: Engine | None = None
 
     def collect(self, backend: Backend) -> None:
         """Add the records that are new since the last call."""
         if backend.state is not State.READY:
             return
-        self.add(backend.engine().steps(0 if self._last is None else self._last + 1))
+        engine = backend.engine()
+        if engine is not self._engine:  # another model has been loaded: its steps count from the beginning
+            self._engine, self._last = engine, None
+        self.add(engine.steps(0 if self._last is None else self._last + 1))
 
     def add(self, records: Iterable[StepRecord]) -> None:
         """Add records in the order of their steps; a gap before them counts as missed."""

@@ -24,7 +24,7 @@ def max_body(limits: Limits) -> int:
 async def read_body(request: Request, limit: int) -> bytes:
     """The body, at most `limit` bytes. Raises ApiError 413 as soon as its header or the bytes so far say more."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isdecimal() and int(declared) > limit:
         raise _too_large(int(declared), limit)
     parts: list[bytes] = []
     size = 0

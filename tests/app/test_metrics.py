@@ -201,6 +201,23 @@ def test_step_totals_count_every_record_once_and_those_that_were_overwritten() -
     assert totals.missed == 3
 
 
+def test_steps_of_another_engine_count_from_its_beginning() -> None:
+    totals = StepTotals()
+    for count in (9, 3):
+        engine = ScriptedEngine()
+        engine._steps.extend(step_records(0, 1, 0.0, True, count=count))
+        backend = Backend(lambda engine=engine: engine)  # type: ignore[misc]
+        asyncio.run(_started(backend))
+        totals.collect(backend)
+        totals.collect(backend)
+    assert (sum(totals.counts.values()), totals.missed) == (12, 0)
+
+
+async def _started(backend: Backend) -> None:
+    backend.start()
+    await backend.started()
+
+
 def test_steps_are_followed_without_a_scrape() -> None:
     metrics = Metrics()
     engine = ScriptedEngine()
