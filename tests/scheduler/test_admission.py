@@ -67,9 +67,13 @@ def test_a_ready_request_that_does_not_fit_yet_holds_the_queue() -> None:
 
 def test_a_request_behind_others_that_are_cancelled_is_prepared_in_its_turn() -> None:
     r = rig(rows=1)
-    r.submit(request(limit=6))
+    r.submit(request(limit=12))
     waiting = [r.submit(request(image=image(n))) for n in range(3)]
+    for _ in range(3):
+        r.tick()
+        r.pool.run()
     r.tick()
+    assert not r.pool.waiting, "the third is too far back to be prepared"
     r.scheduler.cancel(waiting[0])
     r.scheduler.cancel(waiting[1])
     r.run()

@@ -87,6 +87,22 @@ def test_an_error_of_a_listener_fails_its_row_alone(call: str) -> None:
     answered(r, first)
 
 
+@pytest.mark.parametrize("end", ["cancel", "step"])
+def test_an_error_of_a_listener_that_is_told_of_another_end_stops_nothing(end: str) -> None:
+    r = rig()
+    broken = r.submit(request(limit=8, seed=3), Watched(("ended", 0)))
+    first = r.submit(request(limit=8, seed=1))
+    r.tick()
+    if end == "cancel":
+        r.scheduler.cancel(broken)
+    else:
+        r.runner.fail_at.add(("copy", 1))
+    later = r.submit(request(limit=8, seed=2))
+    r.run()
+    r.check_at_rest()
+    answered(r, later, *([first] if end == "cancel" else []))
+
+
 def test_a_picture_that_cannot_be_prepared_fails_its_own_requests() -> None:
     r = rig(bad_images=frozenset({7}))
     bad = [r.submit(request(seed=n, image=image(7))) for n in range(2)]
@@ -219,7 +235,7 @@ def test_after_the_device_is_lost_every_request_can_be_ended(at: str) -> None:
     assert isinstance(r.device, SimulatedDevice)
     r.scheduler.paused = at == "commit"
     r.device.fail("gone")
-    with pytest.raises(DeviceError):
+    with pytest.raises(DeviceError, match="gone"):
         r.tick()
     r.scheduler.abort(DeviceError("gone"))
     assert [s.listener.ends for s in sequences] == [1] * 5  # type: ignore[attr-defined]
