@@ -120,8 +120,8 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
             assert isinstance(block.mlp, DenseMlp)
             block.attn.proj.weight.mul_(0.5)
             block.mlp.fc2.weight.mul_(0.3)
-        vision.proj_ln.weight.fill_(0.5)
-        vision.pos_emb.normal_(0, 0.25)
+        vision.proj_ln.weight.fill_(0.25)
+        vision.pos_emb.normal_(0, 0.125)
         region.coord_features.copy_(2.0 ** torch.linspace(-2, 6, region.coord_features.shape[1])[None])
         region.size_features.copy_(torch.randn_like(region.size_features) * 4)
         for encoder in (region.coord_encoder, region.size_encoder):

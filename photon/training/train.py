@@ -1,8 +1,8 @@
 """Trains photon-tiny on cached scenes, stage by stage, by the clock.
 
-``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 4``, then stages
-``answers`` (point and detect), ``segments`` (all three) and ``finish`` (the same, falling rate). A stage starts from the one before it, goes on from its
-own checkpoint after an interruption, and ends with a linear decay of the learning rate.
+``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 10``, then stages
+``answers`` (point and detect), ``segments`` (all three) and ``finish`` (the same at a falling rate). A stage starts
+from the one before it and goes on from its own checkpoint after an interruption.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from photon.training.dataset import Asker, Batch, Mix, Scenes, make_batch
 from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
 from photon.training.losses import DenseHeads, answer_loss, dense_loss, image_tokens
+from photon.training.priming import add_places, look_before
 from photon.training.recipe import initialise, photon_tiny, tower_of
 from photon.training.team import Team
 
@@ -142,6 +143,16 @@ def prepare(trainer: Trainer, material: Path, features: Path) -> None:
     statistics = np.load(features / "statistics.npz")
     vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
     vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
+
+
+def prime(trainer: Trainer, scenes: Scenes, count: int = 96) -> None:
+    """Prepares a fresh decoder and the trained image tokens for each other (see `priming`)."""
+    asker = Asker(trainer.model.config, trainer.lexicon, Mix(questions=0, length=1))
+    batch = make_batch(scenes, np.arange(min(count, len(scenes))), asker, np.random.default_rng(0))
+    with torch.no_grad():
+        tokens = image_tokens(trainer.model, batch.to(trainer.device))
+    add_places(trainer.model, tokens)
+    look_before(trainer.model)
 
 
 def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
@@ -268,6 +279,8 @@ def work(rank: int, arguments: argparse.Namespace) -> None:
         trainer.load(checkpoint, same_stage=True)
     elif before:
         trainer.load(before, same_stage=False)
+        if arguments.stage == "answers":
+            prime(trainer, Scenes(arguments.features, "train"))
     if trainer.team.leads:
         start = {"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}
         print(json.dumps(start), flush=True)

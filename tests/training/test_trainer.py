@@ -1,0 +1,146 @@
+"""The trainer: its clock, its checkpoints, and the start it gives the decoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from photon.models.moondream.model import Moondream
+from photon.models.registry import load_model
+from photon.training.data.compose import MOST_OBJECTS
+from photon.training.dataset import Scenes
+from photon.training.evaluate import Count, box_iou, boxes_right, points_right
+from photon.training.export import best_bias
+from photon.training.priming import add_places, look_before
+from photon.training.recipe import initialise, save_checkpoint
+from photon.training.team import Team
+from photon.training.train import STAGES, Stage, Trainer, learning_rate
+from tests.training.toy import toy_batch, toy_config, toy_lexicon
+
+
+def toy_trainer() -> Trainer:
+    return Trainer(STAGES["answers"], toy_lexicon(), torch.device("cpu"), toy_config())
+
+
+def test_the_rate_warms_up_stays_and_falls_to_zero() -> None:
+    stage = Stage(STAGES["answers"].mix, None, batch=10, rate=1.0, decay=0.5)
+    assert learning_rate(stage, 0.0, 0) == pytest.approx(0.02)
+    assert learning_rate(stage, 0.4, 10_000) == 1.0
+    assert learning_rate(stage, 0.75, 10_000) == pytest.approx(0.5)
+    assert learning_rate(stage, 1.0, 10_000) == 0.0
+
+
+def test_an_interrupted_stage_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    batch, trainer = toy_batch(2), toy_trainer()
+    trainer.step(batch, 1e-3)
+    trainer.spent_s = 12.5
+    trainer.save(tmp_path / "a.pt")
+    resumed = toy_trainer()
+    resumed.load(tmp_path / "a.pt", same_stage=True)
+    assert (resumed.spent_s, resumed.images) == (12.5, 2)
+    trainer.step(batch, 1e-3)
+    resumed.step(batch, 1e-3)
+    for name, value in trainer.model.state_dict().items():
+        if not name.startswith("vision.net."):
+            torch.testing.assert_close(resumed.model.state_dict()[name], value, msg=name)
+
+
+def test_the_next_stage_keeps_weights_and_starts_its_own_clock(tmp_path: Path) -> None:
+    trainer = toy_trainer()
+    trainer.spent_s = 12.5
+    trainer.save(tmp_path / "a.pt")
+    following = toy_trainer()
+    following.load(tmp_path / "a.pt", same_stage=False)
+    assert following.spent_s == 0.0
+
+
+def test_training_leaves_the_frozen_network_alone() -> None:
+    trainer = toy_trainer()
+    before = {name: value.clone() for name, value in trainer.model.vision.net.state_dict().items()}
+    trainer.step(toy_batch(2), 1e-2)
+    assert all(torch.equal(value, before[name]) for name, value in trainer.model.vision.net.state_dict().items())
+
+
+def test_a_team_of_one_changes_nothing() -> None:
+    parameter = torch.nn.Parameter(torch.ones(3))
+    Team().average([parameter])
+    assert parameter.grad is None
+    assert Team().agree(0.25) == 0.25
+    assert Team().leads
+
+
+def test_primed_heads_look_at_the_token_before() -> None:
+    model = Moondream(toy_config())
+    initialise(model, toy_lexicon(), seed=0)
+    look_before(model)
+    seen: list[torch.Tensor] = []
+
+    def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = torch.einsum("bthd,bshd->bhts", q, k) * q.shape[-1] ** -0.5
+        future = torch.ones(q.shape[1], q.shape[1], dtype=torch.bool).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        seen.append(weights[0, 1])
+        return torch.einsum("bhts,bshd->bthd", weights, v)
+
+    model.text(torch.randn(1, 12, 32) * 0.25, torch.arange(12)[None], attend)
+    assert (seen[0][2:].argmax(-1) == torch.arange(1, 11)).float().mean() > 0.8
+
+
+def test_places_are_added_where_tokens_vary_least() -> None:
+    torch.manual_seed(0)
+    model = Moondream(toy_config())
+    with torch.no_grad():
+        model.vision.pos_emb.zero_()
+    tokens = torch.randn(200, 4, 32)
+    tokens[..., 18:] *= 0.01
+    add_places(model, tokens)
+    assert model.vision.pos_emb[:, :18].abs().max() < 0.2
+    assert model.vision.pos_emb[:, 18:].abs().max() > 0.5
+    assert not torch.allclose(model.vision.pos_emb[0], model.vision.pos_emb[1])
+
+
+def test_saved_files_load_as_a_model(tmp_path: Path) -> None:
+    trainer = toy_trainer()
+    save_checkpoint(trainer.model, toy_lexicon(), tmp_path)
+    loaded = load_model(str(tmp_path), torch.device("cpu"), torch.float32)
+    assert loaded.tokenizer.encode(" Tower ") == [18]
+    assert loaded.vocabulary is not None
+    assert loaded.vocabulary.taught == tuple(toy_lexicon().names[:6])
+    assert loaded.model.vision.word_table.tolist() == toy_lexicon().word_table()
+    image = np.random.default_rng(0).integers(0, 255, (50, 60, 3), np.uint8)
+    wanted = trainer.model.eval().vision([trainer.model.vision.preprocess(image)])
+    torch.testing.assert_close(
+        loaded.model.vision([loaded.model.vision.preprocess(image)]), wanted, rtol=0.02, atol=0.02
+    )
+
+
+def test_scenes_without_shards_say_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="validation"):
+        Scenes(tmp_path, "validation")
+    assert MOST_OBJECTS == 16
+
+
+def test_the_stop_bias_trades_alarms_for_misses() -> None:
+    margins = np.array([-1.0, -0.5, 0.2, -3.0, -2.0, -2.5])
+    bias, alarms, misses = best_bias(margins, np.array([1, 1, 1, 0, 0, 0]))
+    assert 1.0 < bias < 2.0
+    assert (alarms, misses) == (0.0, 0.0)
+
+
+def test_each_thing_is_found_once() -> None:
+    mask = np.zeros((384, 384), bool)
+    mask[100:200, 100:200] = True
+    inside, outside = (0.4, 0.4), (0.9, 0.9)
+    assert points_right([inside, inside, outside], [mask]) == 1
+    assert points_right([inside, inside], [mask, mask]) == 2
+    box = np.array([0.1, 0.1, 0.5, 0.5])
+    assert box_iou(box, box) == pytest.approx(1.0)
+    assert box_iou(box, box + 0.2) == pytest.approx(1 / 7)
+    assert boxes_right([box, box], [box]) == 1
+    count = Count()
+    count.add(1, 3, 1)
+    assert count.f1 == pytest.approx(0.5)
