@@ -15,6 +15,8 @@ BENCHMARKS = {
     "load": "a generated checkpoint: how much memory loading takes beside the model",
     "requests": "whole requests through the engine on this machine, pipelined and blocking",
     "plan": "a modelled accelerator: how many requests one or several would serve",
+    "baseline": "the engine against a plain loop with the same weights and operators",
+    "prefix": "several questions about one picture",
 }
 
 

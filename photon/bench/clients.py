@@ -14,11 +14,11 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from photon import InvalidRequestError, Photon
-from photon.bench.verdicts import Alone, Tokens, alone, verdict, watched
+from photon.bench.verdicts import Call, Tokens, alone, verdict, watched
 from photon.compare import Comparison
 from photon.request import ImageRef, Mode, Rgb
 from photon.skills import PLANS
-from photon.skills import Ask as SkillAsk
+from photon.skills.base import Plan
 
 SKILLS = ("detect", "point")
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -90,24 +90,20 @@ def refs(rgb: Sequence[Rgb], run: str) -> list[ImageRef]:
     return [ImageRef(pixels, f"{run}:{i}".encode()) for i, pixels in enumerate(rgb)]
 
 
-def ask(model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], callers: int, mode: Mode) -> Round:
-    """Put all questions, `callers` at a time, each caller waiting for its answer before it asks again."""
-    return asyncio.run(_ask(model, images, questions, callers, mode))
+def put(model: Photon, calls: Sequence[Call], callers: int) -> Round:
+    """Make all calls, `callers` at a time, each caller waiting for its answer before it calls again."""
+    return asyncio.run(_put(model, calls, callers))
 
 
-async def _ask(
-    model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], callers: int, mode: Mode
-) -> Round:
-    tokens: list[Tokens] = [[] for _ in questions]
-    latencies = [0.0] * len(questions)
-    left = iter(enumerate(questions))
+async def _put(model: Photon, calls: Sequence[Call], callers: int) -> Round:
+    tokens: list[Tokens] = [[] for _ in calls]
+    latencies = [0.0] * len(calls)
+    left = iter(enumerate(calls))
 
     async def caller() -> None:
-        for i, question in left:
+        for i, call in left:
             start = time.perf_counter()
-            asked = checked(model, question, images, mode)
-            plan = watched(PLANS[asked.skill](model._context, asked), tokens[i])
-            await asyncio.wrap_future(model._loop.submit(plan).future)
+            await asyncio.wrap_future(model._loop.submit(watched(call(), tokens[i])).future)
             latencies[i] = time.perf_counter() - start
 
     start = time.perf_counter()
@@ -115,21 +111,21 @@ async def _ask(
     return Round(tokens, latencies, time.perf_counter() - start)
 
 
-def checked(model: Photon, question: Question, images: Sequence[ImageRef], mode: Mode) -> SkillAsk:
-    image = images[question.picture]
-    return model._ask(question.skill, image, question.name, dict(question.settings), None, mode == "pipelined")
+def asked(model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], mode: Mode) -> list[Call]:
+    """The calls of the public verbs."""
+    return [partial(_plan, model, images[question.picture], question, mode) for question in questions]
 
 
-def compared(
-    model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], one: Round, other: Round
-) -> Comparison:
-    """Two runs of the same questions."""
+def _plan(model: Photon, image: ImageRef, question: Question, mode: Mode) -> Plan:
+    settings = dict(question.settings)
+    checked = model._ask(question.skill, image, question.name, settings, None, mode == "pipelined")
+    return PLANS[checked.skill](model._context, checked)
 
-    def reference(question: Question) -> Alone:
-        return alone(model._built.loaded, model._context, checked(model, question, images, "blocking"))
 
+def compared(model: Photon, one: Sequence[Tokens], other: Sequence[Tokens], alone_calls: Sequence[Call]) -> Comparison:
+    """Two runs of the same calls; `alone_calls` are these in blocking mode, for the reference where they differ."""
     verdicts = (
-        verdict(a, b, partial(reference, question))
-        for question, a, b in zip(questions, one.tokens, other.tokens, strict=True)
+        verdict(a, b, partial(alone, model._built.loaded, call))
+        for a, b, call in zip(one, other, alone_calls, strict=True)
     )
     return sum(verdicts, Comparison())

@@ -11,9 +11,9 @@ from typing import Any
 
 from photon.bench.modelled import Ask, HostCosts, run_streams
 from photon.bench.pipeline import STEADY_TOKENS, steady
-from photon.bench.report import percentile, whole_numbers
+from photon.bench.report import BenchmarkError, percentile, whole_numbers
 from photon.bench.report import table as as_table
-from photon.devices.pace_table import OutsideTableError, PaceTable
+from photon.devices.pace_table import PaceTable
 from photon.devices.paced import GivenClock, MeasuredClock
 
 PUBLISHED_MIX = (("query", 3),)
@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.replicas < 1 or options.callers < 1 or options.requests < 1:
-        raise OutsideTableError("replicas, callers and requests have to be whole numbers from 1.")
+        raise BenchmarkError("Replicas, callers and requests are whole numbers from 1.")
     table = PaceTable.load(options.gpu)
     rows = []
     for batch in options.batch:

@@ -6,6 +6,12 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from photon.errors import PhotonError
+
+
+class BenchmarkError(PhotonError):
+    """An option that a benchmark cannot run with; the sentence says what is allowed."""
+
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """One line a row under the keys of the first; columns as wide as their widest entry, set to the right."""

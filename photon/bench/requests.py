@@ -10,7 +10,7 @@ from typing import Any
 
 from photon import EngineConfig, Photon
 from photon.bench import report
-from photon.bench.clients import SKILLS, Question, Round, ask, compared, names, pictures, refs
+from photon.bench.clients import SKILLS, Question, Round, asked, compared, names, pictures, put, refs
 from photon.compare import Comparison
 from photon.request import Mode
 
@@ -43,14 +43,15 @@ def _row(model: Photon, callers: int, options: argparse.Namespace) -> dict[str, 
     words = names(model)
     skills = [skill for skill in SKILLS if skill in model.skills]
     questions = [Question(skills[i % len(skills)], i, words[i % len(words)]) for i in range(count)]
-    ask(model, refs(rgb, f"{callers} warm"), questions[: 2 * callers], callers, "pipelined")
+    put(model, asked(model, refs(rgb, f"{callers} warm"), questions[: 2 * callers], "pipelined"), callers)
+    alone = asked(model, refs(rgb, "alone"), questions, "blocking")
     rounds: dict[Mode, list[Round]] = {mode: [] for mode in MODES}
     verdicts = Comparison()
     for number in range(options.rounds):
         for mode in MODES if number % 2 == 0 else reversed(MODES):
             images = refs(rgb, f"{callers} {mode} {number}")
-            rounds[mode].append(ask(model, images, questions, callers, mode))
-        verdicts += compared(model, refs(rgb, "alone"), questions, rounds["blocking"][0], rounds["pipelined"][-1])
+            rounds[mode].append(put(model, asked(model, images, questions, mode), callers))
+        verdicts += compared(model, rounds["blocking"][0].tokens, rounds["pipelined"][-1].tokens, alone)
     figures = {mode: _figures(rounds[mode]) for mode in MODES}
     return {
         "concurrency": callers,

@@ -19,8 +19,10 @@ from photon.loop import EngineLoop
 from photon.models.registry import LoadedModel
 from photon.request import Choice, Request, Token
 from photon.runtime.executor import ModelExecutor
-from photon.skills import PLANS, Ask, SkillContext
 from photon.skills.base import Plan, SkillState
+
+Call = Callable[[], Plan]
+"""Begins a call: the plan that an engine is given."""
 
 Tokens = list[list[Token]]
 """Of one call: those of each of its requests, in the order in which it makes them."""
@@ -64,14 +66,14 @@ def watched(plan: Plan, sink: Tokens) -> Plan:
 
 @dataclass(frozen=True)
 class Alone:
-    """What one call generates alone, and by how much each decision was made."""
+    """What one call generated alone, and by how much each decision was made."""
 
     tokens: Tokens
     margins: list[list[float]]
 
 
-def alone(loaded: LoadedModel, context: SkillContext, ask: Ask) -> Alone:
-    """Run one call by itself on the CPU, in blocking mode and with one row at a time."""
+def alone(loaded: LoadedModel, call: Call) -> Alone:
+    """Run one call by itself on the CPU, with one row at a time; its requests are in blocking mode."""
     config = EngineConfig(max_batch=1)
     pages = default_kv_pages(loaded.model.config, config, loaded.model.dtype)
     executor = ModelExecutor(loaded.model, config, pages)
@@ -93,7 +95,7 @@ def alone(loaded: LoadedModel, context: SkillContext, ask: Ask) -> Alone:
     loop.start()
     tokens: Tokens = []
     try:
-        loop.submit(watched(PLANS[ask.skill](context, replace(ask, mode="blocking")), tokens)).future.result()
+        loop.submit(watched(call(), tokens)).future.result()
     finally:
         loop.stop(60)
         pool.shutdown()

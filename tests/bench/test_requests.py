@@ -7,25 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from photon import EngineConfig, Photon
 from photon.bench.__main__ import main
-from photon.bench.clients import Question, ask, checked, pictures, refs
+from photon.bench.clients import Question, asked, pictures, put, refs
 from photon.bench.verdicts import Alone, alone, verdict
 from photon.compare import Comparison
 from photon.errors import InvalidRequestError
 from photon.request import Token
-
-MODEL = str(Path(__file__).parents[1] / "data" / "parity" / "md2")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for i in range(2):
-        Image.fromarray(np.full((24, 24, 3), 60 + 90 * i, np.uint8)).save(tmp_path / f"{i}.png")
-    (tmp_path / "notes.txt").write_text("not a picture")
-    return tmp_path
+from tests.bench.conftest import MODEL
 
 
 def test_the_report_has_the_agreed_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +73,8 @@ def test_the_reference_runs_one_call_alone_and_notes_each_decision(folder: Path)
     with Photon.load(MODEL, EngineConfig(device="cpu", threads=1)) as model:
         images = refs(pictures(folder, 1), "alone")
         question = Question("point", 0, "car", (("max_objects", 2),))
-        asked = ask(model, images, [question], 1, "pipelined")
-        found = alone(model._built.loaded, model._context, checked(model, question, images, "pipelined"))
-    assert [[t[:4] for t in row] for row in found.tokens] == [[t[:4] for t in row] for row in asked.tokens[0]]
+        engine = put(model, asked(model, images, [question], "pipelined"), callers=1)
+        found = alone(model._built.loaded, asked(model, images, [question], "blocking")[0])
+    assert [[t[:4] for t in row] for row in found.tokens] == [[t[:4] for t in row] for row in engine.tokens[0]]
     assert [len(row) for row in found.margins] == [len(row) for row in found.tokens]
     assert min(found.margins[0]) >= 0
