@@ -17,6 +17,7 @@ BENCHMARKS = {
     "plan": "a modelled accelerator: how many requests one or several would serve",
     "baseline": "the engine against a plain loop with the same weights and operators",
     "prefix": "several questions about one picture",
+    "scale": "what one more of anything costs: callers, tokens, objects, pixels, requests",
 }
 
 

@@ -7,7 +7,8 @@ the host nothing, because the paced device runs it off the clock.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from photon.build import ModelShape, build_core
+from photon.build import Core, ModelShape, build_core
 from photon.config import EngineConfig
+from photon.devices.pace_table import PaceTable
 from photon.devices.paced import HostClock, PacedDevice
 from photon.loop import EngineLoop
 from photon.models.moondream.config import TokenizerConfig
@@ -37,7 +39,6 @@ IDS = TokenizerConfig()
 SHAPE = ModelShape(prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id)
 """What scheduling sees of moondream2."""
 
-_PROMPT_TOKENS = 6
 _DEADLINE_S = 600.0
 
 
@@ -138,22 +139,23 @@ class TextState(SkillState):
 class Ask:
     """A request that generates `tokens` tokens, the last one eos, about picture number `picture`.
 
-    It is a detect request (3 tokens an object), or with `text` one whose answer may have any length.
+    It is a detect request (3 tokens an object), or one with a state of another skill (see `TextState`).
     """
 
     tokens: int
     picture: int
     mode: Mode
-    text: bool = False
+    start: Callable[[], SkillState] | None = None
+    prompt: int = 6
 
     def __post_init__(self) -> None:
-        if self.tokens < 1 or (not self.text and (self.tokens - 1) % TOKENS_PER_BOX):
+        if self.tokens < 1 or (not self.start and (self.tokens - 1) % TOKENS_PER_BOX):
             raise ValueError(f"A detect answer cannot have {self.tokens} tokens; allowed are 1, 4, 7 and so on.")
 
     def plan(self) -> Plan:
-        prompt = (*(Token(1) for _ in range(_PROMPT_TOKENS - 1)), Token(2, coord=float(self.tokens)))
+        prompt = (*(Token(1) for _ in range(self.prompt - 1)), Token(2, coord=float(self.tokens)))
         picture = ImageRef(np.zeros((1, 1, 3), np.uint8), self.picture.to_bytes(8, "little"))
-        start: Callable[[], SkillState] = TextState if self.text else lambda: DetectState(IDS)
+        start = self.start or (lambda: DetectState(IDS))
         request = Request(prompt, picture, self.tokens + TOKENS_PER_BOX, start, mode=self.mode)
         results = yield [request]
         answer: dict[str, Any] = results[0]
@@ -180,24 +182,20 @@ class Run:
         return sum(s.zombies for s in self.steps)
 
 
-def run_streams(
-    accelerator: str,
+def modelled_core(
+    accelerator: str | PaceTable,
     clock: HostClock,
-    streams: Sequence[Sequence[Ask]],
+    rows: int,
     costs: HostCosts | None = None,
-    rows: int | None = None,
-) -> Run:
-    """Every stream asks its next question when the last one is answered. Raises what a request failed with.
-
-    `rows` decode at once; None: as many as there are streams.
-    """
+    trace_steps: int = 1 << 20,
+) -> Core:
+    """A scheduler on a modelled accelerator with room for `rows` requests and as many pictures."""
     device = PacedDevice(accelerator, clock)
-    config = EngineConfig(max_batch=rows or len(streams), trace_steps=1 << 20)
-    pages = 2 * config.max_batch * SHAPE.max_context // config.page_size
-    core = build_core(
+    config = EngineConfig(max_batch=rows, trace_steps=trace_steps)
+    return build_core(
         SHAPE,
         config,
-        pages,
+        2 * rows * SHAPE.max_context // config.page_size,
         device,
         device.timed(Countdown()),
         preprocess=lambda pixels: pixels,
@@ -205,34 +203,61 @@ def run_streams(
         notify=lambda: None,
         make_runner=partial(ChargedRunner, costs) if costs else Runner,
     )
-    loop = EngineLoop(core.scheduler, core.admission, core.trace, max_waiting=len(streams))
-    finished, errors, left, metrics = threading.Event(), [], len(streams), list[Metrics]()
 
-    def ask(questions: list[Ask]) -> None:
-        nonlocal left
-        if questions:
-            loop.submit(questions[0].plan()).future.add_done_callback(lambda f: answered(f, questions[1:]))
+
+class Callers:
+    """Every stream asks its next question when the last one is answered, on the engine's thread."""
+
+    def __init__(self, core: Core, streams: Sequence[Iterable[Ask]], keep: int | None = None) -> None:
+        """`keep` is how many of the last requests' metrics stay; None: all of them."""
+        self._loop = EngineLoop(core.scheduler, core.admission, core.trace, max_waiting=len(streams))
+        self._streams = [iter(stream) for stream in streams]
+        self._left = len(streams)
+        self._finished = threading.Event()
+        self._error: BaseException | None = None
+        self.answers = 0
+        self.metrics: deque[Metrics] = deque(maxlen=keep)
+
+    def run(self) -> None:
+        """Raises what a request failed with."""
+        for stream in self._streams:
+            self._ask(stream)
+        self._loop.start()
+        in_time = self._finished.wait(_DEADLINE_S)
+        self._loop.stop(_DEADLINE_S)
+        if self._error:
+            raise self._error
+        if not in_time:
+            raise TimeoutError(f"The modelled run did not end within {_DEADLINE_S:g} s.")
+
+    def _ask(self, stream: Iterator[Ask]) -> None:
+        question = next(stream, None)
+        if question is not None:
+            self._loop.submit(question.plan()).future.add_done_callback(lambda f: self._answered(f, stream))
             return
-        left -= 1
-        if left == 0:
-            finished.set()
+        self._left -= 1
+        if self._left == 0:
+            self._finished.set()
 
-    def answered(future: Future[Any], rest: list[Ask]) -> None:
-        error = future.exception()
-        if error:
-            errors.append(error)
-            finished.set()
-        else:
-            metrics.append(future.result().metrics)
-            ask(rest)
+    def _answered(self, future: Future[Any], stream: Iterator[Ask]) -> None:
+        self._error = future.exception()
+        if self._error:
+            self._finished.set()
+            return
+        self.answers += 1
+        self.metrics.append(future.result().metrics)
+        self._ask(stream)
 
-    for stream in streams:
-        ask(list(stream))
-    loop.start()
-    answered_all = finished.wait(_DEADLINE_S)
-    loop.stop(_DEADLINE_S)
-    if errors:
-        raise errors[0]
-    if not answered_all:
-        raise TimeoutError(f"The modelled run did not end within {_DEADLINE_S:g} s.")
-    return Run(core.trace.since(0), metrics)
+
+def run_streams(
+    accelerator: str | PaceTable,
+    clock: HostClock,
+    streams: Sequence[Iterable[Ask]],
+    costs: HostCosts | None = None,
+    rows: int | None = None,
+) -> Run:
+    """`rows` decode at once; None: as many as there are streams. Raises what a request failed with."""
+    core = modelled_core(accelerator, clock, rows or len(streams), costs)
+    callers = Callers(core, streams)
+    callers.run()
+    return Run(core.trace.since(0), list(callers.metrics))

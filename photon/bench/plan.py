@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from photon.bench.modelled import Ask, HostCosts, run_streams
+from photon.bench.modelled import Ask, HostCosts, TextState, run_streams
 from photon.bench.pipeline import STEADY_TOKENS, steady
 from photon.bench.report import BenchmarkError, percentile, whole_numbers
 from photon.bench.report import table as as_table
@@ -71,7 +71,7 @@ def _row(
     table: PaceTable, batch: int, mix: tuple[tuple[str, int], ...], costs: HostCosts, share: float, options: Any
 ) -> dict[str, Any]:
     callers = options.callers * batch
-    asks = [Ask(mix[i % len(mix)][1], i, "pipelined", text=True) for i in range(callers * options.requests)]
+    asks = [Ask(mix[i % len(mix)][1], i, "pipelined", TextState) for i in range(callers * options.requests)]
     run = run_streams(table.key, GivenClock(), [asks[i::callers] for i in range(callers)], costs, rows=batch)
     latencies = [m.total_ms for m in run.requests]
     published = {p["batch"]: p for p in table.published_requests} if mix == PUBLISHED_MIX else {}

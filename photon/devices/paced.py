@@ -144,14 +144,14 @@ class PacedStream(Stream):
 
 
 class PacedDevice(Device):
-    """`accelerator` names an entry of paced.json."""
+    """`accelerator` names an entry of paced.json, or is a table of one's own."""
 
     modelled = True
 
-    def __init__(self, accelerator: str, clock: HostClock | None = None) -> None:
-        self.table = PaceTable.load(accelerator)
+    def __init__(self, accelerator: str | PaceTable, clock: HostClock | None = None) -> None:
+        self.table = PaceTable.load(accelerator) if isinstance(accelerator, str) else accelerator
         self.clock = clock or MeasuredClock()
-        self.name = f"paced:{accelerator}"
+        self.name = f"paced:{self.table.key}"
         self.torch_device = torch.device("cpu")
         self.queue: deque[tuple[Callable[[Any, float], None], Any, float]] = deque()
         self.compute: PacedStream = PacedStream(self)
