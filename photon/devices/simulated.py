@@ -169,8 +169,8 @@ class SimulatedDevice(Device):
         return buffer
 
     def buckets(self, limit: int) -> tuple[int, ...]:
-        """Even numbers and the limit, where steps are captured."""
-        return (*range(2, limit, 2), limit) if self._captures else ()
+        """Powers of two and the limit, where steps are captured."""
+        return (*(2**k for k in range(limit.bit_length()) if 2**k < limit), limit) if self._captures else ()
 
     def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
         """Runs `work` once, as a device does that captures, and refuses a replay that would use other memory."""

@@ -89,6 +89,17 @@ def test_pinned_and_pending_prefixes_are_not_evicted() -> None:
     assert {p.key for p in prefixes} == {"pinned", "pending"}
 
 
+def test_room_is_made_from_those_that_nobody_reads() -> None:
+    prefixes, pool = cache()
+    pinned = ready(prefixes, "pinned")
+    prefixes.pin(pinned)
+    prefixes.find("pinned")
+    ready(prefixes, "idle")
+    assert prefixes.make_room(6)
+    assert pool.free == 6
+    assert [p.key for p in prefixes] == ["pinned"]
+
+
 def test_nothing_is_evicted_when_that_would_not_make_enough_room() -> None:
     prefixes, _ = cache()
     ready(prefixes, "a")

@@ -182,6 +182,12 @@ STAGING = (
     ),
     fault(
         8,
+        "a captured step does not learn of the sites of a later adapter",
+        (RUNNER, "        self._expect_adapters(adapter for _, adapter in loads)\n", ""),
+        tests=("tests/runtime/test_model_steps.py",),
+    ),
+    fault(
+        8,
         "a step is captured over the rows that its slot last decoded",
         (RUNNER, "            self._device.compute.run(lambda: _clear(slot.rows.device))", "            pass"),
         tests=(STEPS, EXACT),

@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "PHOTON_PATIENCE": "10",
     "OMP_NUM_THREADS": "1",
 }
-_LEFT_OUT = ("__pycache__", "assets", "data", "training", "e2e", "app", "models", "skills")
+_LEFT_OUT = ("__pycache__", "data", "training", "e2e", "app", "models", "skills")
 _TESTS_FAILED = 1
 """pytest's exit code for failed tests; others mean that the tests could not be run."""
 _FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
@@ -115,6 +115,7 @@ def copy_engine(target: Path) -> Path:
     shutil.copytree(ROOT / "photon", target / "photon", ignore=shutil.ignore_patterns("__pycache__", "assets"))
     (target / "photon" / "assets").symlink_to(ROOT / "photon" / "assets")
     shutil.copytree(ROOT / "tests", target / "tests", ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    (target / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     shutil.copy(ROOT / "pyproject.toml", target)
     return target / "photon"
 
