@@ -121,7 +121,9 @@ class Handlers:
         try:
             while not (await asyncio.wait({work}, timeout=HEARTBEAT_S))[0]:
                 waited = time.perf_counter() - start
-                text = f"Looking for {', '.join(question.names)} … {waited:.1f} s"
+                queue = engine.stats().get("waiting", 0)
+                line = f" · {queue} requests wait in the queue" if queue else ""
+                text = f"Looking for {', '.join(question.names)} … {waited:.1f} s{line}"
                 yield (_busy(text), *(gr.skip(),) * 5)
             yield work.result()
         except PictureError as error:

@@ -15,6 +15,7 @@ from app.fetch import MAX_URL_LENGTH
 
 STATIC = Path(__file__).parent.parent / "static"
 CSS = STATIC / "css" / "page.css"
+ICON = STATIC / "icons" / "photon.png"
 
 
 def picture_input() -> gr.Image:
@@ -84,7 +85,7 @@ def stage() -> gr.HTML:
             <button type="button" class="ph-refers-clear">Clear</button></span>
             <span class="ph-tools">
               <label><input type="checkbox" class="ph-tool-labels" checked> Labels</label>
-              <label><input type="checkbox" class="ph-tool-fill" checked> Fill</label>
+              <label>Fill <input type="range" class="ph-tool-fill" min="0" max="60" value="14"></label>
               <button type="button" class="ph-remove">Remove picture</button>
             </span>
           </figcaption>
@@ -196,23 +197,21 @@ def examples(value: list[dict[str, str]]) -> gr.HTML:
 
 def header() -> gr.HTML:
     """Name, one sentence, and what answers; value: app.about.header."""
-    return gr.HTML(
-        value={},
-        html_template="""
+    return _drawn(
+        """
         <header class="ph-header">
           <div><h1>Photon Demo</h1>
           <p>Ask a vision model where things are, and see where each millisecond goes.</p></div>
-          <dl class="ph-about" data-state="{{value.state}}">
-            <div><dt>Model</dt><dd>{{value.model}}</dd></div>
-            <div><dt>Device</dt><dd>{{value.device}}</dd></div>
-            <div><dt>Times</dt><dd>{{value.times}}</dd></div>
+          <dl class="ph-about">
+            <div><dt>Model</dt><dd class="ph-model"></dd></div>
+            <div><dt>Device</dt><dd class="ph-device"></dd></div>
+            <div><dt>Times</dt><dd class="ph-times"></dd></div>
+            <div><dt>Theme</dt><dd><button type="button" class="ph-theme">Light</button></dd></div>
           </dl>
-          {{#if value.problem}}<p class="ph-status" data-kind="problem" role="alert">{{value.problem}}</p>{{/if}}
+          <p class="ph-status" data-kind="problem" role="alert" hidden></p>
         </header>
         """,
-        js_on_load=None,
-        apply_default_css=False,
-        padding=False,
+        "header",
         elem_id="header",
     )
 

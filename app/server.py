@@ -27,7 +27,7 @@ from app.files import file_routes
 from app.handlers import Handlers
 from app.ingest import Limits
 from app.metrics import Metrics
-from app.parts import CSS
+from app.parts import CSS, ICON
 from app.pictures import PictureStore
 from app.settings import Settings, SettingsError
 from app.theme import theme
@@ -71,10 +71,11 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
         server_name=settings.host,
         server_port=settings.port,
         max_file_size=int(settings.max_image_mb * 1e6) + 1_000_000,
-        footer_links=["settings"],
+        footer_links=[],
         run_history=False,
         ssr_mode=False,
         pwa=False,
+        favicon_path=str(ICON),
         theme=theme(),
         css_paths=[CSS],
     )

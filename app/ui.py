@@ -59,7 +59,9 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         parts.race_head()
         with gr.Row(elem_id="race", equal_height=True):
             count = gr.Slider(2, MAX_COUNT, value=16, step=2, label="Requests", scale=3, min_width=160)
-            in_flight = gr.Radio(list(IN_FLIGHT), value=4, label="In flight together", scale=2, min_width=160)
+            in_flight = gr.Radio(
+                list(IN_FLIGHT), value=4, label="In flight together", scale=2, min_width=160, elem_id="in-flight"
+            )
             start = gr.Button("Race", elem_id="race-start", scale=1, min_width=100)
             stop = gr.Button("Stop", visible=False, elem_id="race-stop", scale=1, min_width=100)
         raced = parts.race_view()

@@ -138,10 +138,12 @@ find(".ph-refers-clear").addEventListener("click", () => {
   trigger("refer", { values: [] });
 });
 
-for (const [name, style] of [["labels", "ph-no-labels"], ["fill", "ph-no-fill"]]) {
-  const box = find(`.ph-tool-${name}`);
-  box.addEventListener("change", () => stage.classList.toggle(style, !box.checked));
-}
+const labelsTool = find(".ph-tool-labels");
+labelsTool.addEventListener("change", () => stage.classList.toggle("ph-no-labels", !labelsTool.checked));
+const fillTool = find(".ph-tool-fill");
+const setFill = () => stage.style.setProperty("--fill", `${fillTool.value}%`);
+fillTool.addEventListener("input", setFill);
+setFill();
 find(".ph-remove").addEventListener("click", () => trigger("remove"));
 
 new ResizeObserver(placeLabels).observe(frame);
