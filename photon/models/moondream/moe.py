@@ -23,7 +23,10 @@ class ExpertWeight(nn.Module):
 
 
 class MoeMlp(nn.Module):
-    """Each token goes through its best experts; softmax over their scores weighs them."""
+    """Each token goes through its best experts; softmax over their scores weighs them.
+
+    Scores and the weighted sum are float32 in every dtype: an expert that rounding chose is another answer.
+    """
 
     def __init__(self, dim: int, config: MoeConfig, layer: int = -1) -> None:
         super().__init__()
@@ -37,8 +40,10 @@ class MoeMlp(nn.Module):
         """y [..., F] -> [..., F]. Nothing here reads a value back to the host."""
         tokens = y.reshape(-1, y.shape[-1])
         chosen = self.config.experts_per_token
-        scores, experts = self.router(tokens).topk(chosen, dim=-1)
-        weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(y.dtype)
+        router = self.router
+        scores = F.linear(tokens.float(), router.weight.float(), router.bias.float())
+        best, experts = scores.topk(chosen, dim=-1)
+        weights = torch.softmax(best, dim=-1)
 
         # Rows (token, choice) sorted by expert, so that each expert is one matrix product.
         order = experts.flatten().argsort(stable=True)
@@ -54,7 +59,7 @@ class MoeMlp(nn.Module):
         out = self.fc2(gated, ends)
         if adapters is not None:
             out = plus(out, adapters.expert_delta(self.layer, "fc2", gated, experts.flatten()[order], rows))
-        out = out * weights.flatten()[order].unsqueeze(-1)
+        out = out.float() * weights.flatten()[order].unsqueeze(-1)
 
         back = torch.empty_like(out).index_copy(0, order, out)
-        return back.view(-1, chosen, y.shape[-1]).sum(1).view(y.shape)
+        return back.view(-1, chosen, y.shape[-1]).sum(1).view(y.shape).to(y.dtype)
