@@ -167,7 +167,8 @@ def test_adapter_files_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> No
 
 
 def test_a_damaged_or_missing_adapter_file_is_refused(model: Photon, tmp_path: Path) -> None:
-    (tmp_path / "broken.pt").write_bytes(b"not a torch file")
-    for name in ("broken.pt", "missing.pt"):
+    for name in ("broken.pt", "broken.safetensors"):
+        (tmp_path / name).write_bytes(b"no weights at all")
+    for name in ("broken.pt", "broken.safetensors", "missing.pt", "missing.safetensors"):
         with pytest.raises(ModelLoadError, match=name):
             model.add_adapter("x", tmp_path / name)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -47,7 +48,7 @@ def read_adapter(name: str, path: Path, config: TextConfig, max_rank: int) -> Ad
         data = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
     except FileNotFoundError:
         raise ModelLoadError(f"There is no adapter file {path}.") from None
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, SafetensorError) as error:
         raise ModelLoadError(f"The adapter file {path} cannot be read: {error}") from error
     state = data.get("lora_state_dict", data) if isinstance(data, Mapping) else None
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
