@@ -326,10 +326,12 @@ def test_a_request_of_the_other_mode_closes_admission_until_the_rows_have_ended(
     for _ in range(5):
         r.tick()
     assert r.core.admission.closed_for == "blocking"
+    assert r.scheduler.waiting_for == "mode change"
     assert (other.phase, late.phase) == (Phase.WAITING, Phase.WAITING)
     r.run()
     assert running.times.ended < other.times.launched < late.times.launched
     assert r.core.admission.closed_for is None
+    assert r.scheduler.waiting_for is None
 
 
 def test_in_blocking_mode_no_step_is_launched_before_the_one_before_is_committed() -> None:
