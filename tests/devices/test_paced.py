@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import photon.devices.pace_table
+from photon import EngineConfig, Photon
 from photon.devices import make_device
 from photon.devices.pace_table import Curve, OutsideTableError, PaceTable
 from photon.devices.paced import GivenClock, MeasuredClock, PacedDevice, PacedExecutor, RealClock
 from photon.errors import DeviceError, InvalidRequestError
 
 MS = 1e-3
+MODEL = Path(__file__).parents[1] / "data" / "parity" / "md2"
 
 
 @pytest.fixture
@@ -188,3 +191,16 @@ def test_an_executor_on_the_device_takes_the_times_of_the_table(device: PacedDev
         "sample": table.sampling_s(8),
         "copy_pages": 0.0,
     }
+
+
+def test_a_model_answers_on_the_device_as_on_the_cpu_in_modelled_time() -> None:
+    picture = np.full((24, 24, 3), 90, np.uint8)
+    answers = []
+    for name in ("cpu", "paced:3090"):
+        with Photon.load(str(MODEL), EngineConfig(device=name, threads=1)) as model:
+            answers.append(model.detect(picture, "car", settings={"max_objects": 2}))
+            assert model.describe()["modelled"] is (name != "cpu")
+    assert answers[0] == answers[1]
+    modelled, table = answers[1].metrics, PaceTable.load("3090")
+    steps = modelled.tokens * (table.forward_s(1) + table.sampling_s(1))
+    assert modelled.prefill_ms + modelled.decode_ms >= 1e3 * (table.vision_s(1) + steps) - 1e-6
