@@ -149,3 +149,28 @@ def test_an_adapter_on_qkv_equals_merged_weights() -> None:
 def test_an_exact_proj_adapter_sees_the_attention_output() -> None:
     model = decoder(DENSE)
     assert (run(model, Recorder()) - run(model, Recorder(exact_proj=True))).abs().max() > 1e-3
+
+
+def test_the_gelu_of_tau_attention_is_a_switch() -> None:
+    """Two published forms differ by some 3e-4 (design: model 4.6)."""
+    x, positions = torch.randn(1, 6, THREE.dim), torch.arange(6)[None]
+    with torch.no_grad():
+        exact = decoder(THREE)(x, positions, FullAttention(0))
+        other = decoder(dataclasses.replace(THREE, tau_gelu="tanh"))(x, positions, FullAttention(0))
+    assert 1e-6 < float((exact - other).abs().max()) < 1e-1
+
+
+def test_experts_are_chosen_as_in_float32() -> None:
+    """Scores that differ by less than bfloat16 can tell still have an order."""
+    torch.manual_seed(0)
+    experts = MoeMlp(THREE.dim, MoeConfig(4, 1, 1, 24)).bfloat16()
+    with torch.no_grad():
+        experts.router.weight.zero_()
+        experts.router.bias.copy_(torch.tensor([8.0, 8.0, 0.0, 0.0]))
+        experts.router.weight[1, 0] = 2.0**-9
+        y = torch.ones(1, THREE.dim, dtype=torch.bfloat16)
+        chosen = experts(y)
+        experts.fc2.weight[0].zero_()
+        assert torch.equal(experts(y), chosen), "the second expert answered"
+        experts.fc2.weight[1].zero_()
+        assert not experts(y).any()
