@@ -80,20 +80,21 @@ class SkillContext:
 
     def require(self, skill: str) -> None:
         """Raises `UnsupportedSkillError` if the model was not trained for the skill and nothing else here does it."""
-        if skill in self.config.skills:
-            return
-        if skill not in skills_of(self.config) or self.masks is None:
-            raise UnsupportedSkillError(
-                f"The model {self.model} cannot {skill}; it can {', '.join(self.config.skills)}."
-            )
-        if missing := self.masks.missing():
+        if missing := self._missing(skill):
             raise UnsupportedSkillError(missing)
 
     @property
     def skills(self) -> tuple[str, ...]:
         """Those of `skills_of` that work on this machine."""
-        masks = self.masks is not None and self.masks.missing() is None
-        return tuple(s for s in skills_of(self.config) if s in self.config.skills or masks)
+        return tuple(skill for skill in skills_of(self.config) if not self._missing(skill))
+
+    def _missing(self, skill: str) -> str | None:
+        """Why the skill does not work here, in a sentence."""
+        if skill in self.config.skills:
+            return None
+        if skill not in skills_of(self.config) or self.masks is None:
+            return f"The model {self.model} cannot {skill}; it can {', '.join(self.config.skills)}."
+        return self.masks.missing()
 
     def name(self, text: Any) -> str:
         """The object's name as the model knows it. Raises `InvalidRequestError` for what is not a name."""
