@@ -170,7 +170,7 @@ def _number(value: Any) -> float | None:
 
 def _score(value: Any) -> float | None:
     number = _number(value)
-    return None if number is None else round(_clip(number), 4)
+    return None if number is None else float(f"{_clip(number):.3g}")
 
 
 def _clip(value: float) -> float:

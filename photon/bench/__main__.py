@@ -13,6 +13,7 @@ from photon.errors import PhotonError
 BENCHMARKS = {
     "pipeline": "a modelled accelerator: what pipelining gains, and what a tick costs the host",
     "load": "a generated checkpoint: how much memory loading takes beside the model",
+    "page": "the web page in a headless Chromium: click to painted answer, painting, memory",
     "requests": "whole requests through the engine on this machine, pipelined and blocking",
     "plan": "a modelled accelerator: how many requests one or several would serve",
     "baseline": "the engine against a plain loop with the same weights and operators",

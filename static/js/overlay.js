@@ -4,6 +4,7 @@ const picture = find(".ph-picture");
 const shapesLayer = find(".ph-shapes");
 const labelsLayer = find(".ph-labels");
 const note = find(".ph-note");
+const MANY = 40; // more labels than this would cover the picture: only that of the lit object is shown
 const PATH_ONLY = /^[MLHVZh0-9., -]*$/; // what may reach an SVG path
 
 function pathOf(shape, d, kind) {
@@ -21,6 +22,11 @@ function drawShape(shape) {
     group.append(pathOf(shape, dot, "dot-halo"), pathOf(shape, dot, "dot"));
   }
   return group;
+}
+
+// Larger objects lie below smaller ones, so that each can be reached.
+function areaOf(shape) {
+  return shape.box ? (shape.box[2] - shape.box[0]) * (shape.box[3] - shape.box[1]) : 0;
 }
 
 function drawLabel(shape) {
@@ -60,8 +66,9 @@ function draw() {
   }
   picture.alt = value.note ? `${value.name}. ${value.note}` : value.name || "Your picture";
   shapesLayer.setAttribute("viewBox", `0 0 ${value.width} ${value.height}`);
-  shapesLayer.replaceChildren(...value.shapes.map(drawShape));
+  shapesLayer.replaceChildren(...[...value.shapes].sort((a, b) => areaOf(b) - areaOf(a)).map(drawShape));
   labelsLayer.replaceChildren(...value.shapes.map(drawLabel));
+  find(".ph-stage").classList.toggle("ph-many", value.shapes.length > MANY);
   note.textContent = value.note || "";
   placeLabels();
 }

@@ -28,6 +28,29 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
 }
 
 
+def box(x0: float, y0: float, x1: float, y1: float) -> dict[str, Any]:
+    """A box in the engine's form."""
+    return {"x_min": x0, "y_min": y0, "x_max": x1, "y_max": y1, "score": 0.5}
+
+
+# Names with answers of their own, whatever the verb asks in general.
+SPECIAL: Mapping[str, list[dict[str, Any]]] = {
+    "nothing": [],
+    "fifty": [box(i * 0.01, i * 0.01, 0.5 + i * 0.01, 0.5 + i * 0.01) for i in range(50)],
+    "edges": [
+        box(0, 0, 0.1, 0.05),  # 1 to 4: at the corners
+        box(0.9, 0, 1, 0.05),
+        box(0, 0.95, 0.1, 1),
+        box(0.9, 0.95, 1, 1),
+        box(0.5, 0.5, 0.5005, 0.5005),  # 5: smaller than a pixel
+        box(0.5, 0.25, 1.5, 0.75),  # 6: reaches out of the picture
+        box(0.6, 0.2, 0.4, 0.4),  # inverted
+        box(float("nan"), 0, 1, 1),
+        box(1.2, 0, 1.4, 1),  # outside
+    ],
+}
+
+
 @dataclass(frozen=True)
 class Names:
     """A vocabulary of a few names."""
@@ -113,7 +136,14 @@ class ScriptedEngine:
             call.state = "cancelled"
             raise
         call.state = "done"
-        return self._result(verb, options.get("pipelined", True), start)
+        result = self._result(verb, options.get("pipelined", True), start)
+        if name in SPECIAL and verb == "detect":
+            result["objects"] = SPECIAL[name]
+        if name in SPECIAL and verb == "segment":
+            result["objects"] = [
+                {"bbox": one, "path": "", "polygons": [_corners(one)], "score": 0.5} for one in SPECIAL[name]
+            ]
+        return result
 
     def _result(self, verb: str, pipelined: bool, start: float) -> Result:
         with self._lock:
@@ -139,6 +169,11 @@ class ScriptedEngine:
         result = Result(self.answers[verb])
         result.metrics = metrics
         return result
+
+
+def _corners(one: dict[str, Any]) -> list[list[float]]:
+    xs, ys = (one["x_min"], one["x_max"]), (one["y_min"], one["y_max"])
+    return [[xs[0], ys[0]], [xs[1], ys[0]], [xs[1], ys[1]], [xs[0], ys[1]]]
 
 
 def step_records(first: int, request: int, start_s: float, pipelined: bool, count: int = 9) -> list[StepRecord]:

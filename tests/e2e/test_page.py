@@ -48,16 +48,52 @@ def test_resizing_the_window_keeps_shapes_in_place_and_labels_inside(visit: Open
         page.set_viewport_size(viewport)  # type: ignore[arg-type]
         page.wait_for_timeout(100)
         assert_drawn_where_the_json_says(page)
-        inside = page.evaluate(
-            """() => {
-              const p = document.querySelector('.ph-frame').getBoundingClientRect();
-              return [...document.querySelectorAll('.ph-label')].every((label) => {
-                const b = label.getBoundingClientRect();
-                return b.left >= p.left - 1 && b.top >= p.top - 1 && b.right <= p.right + 1 && b.bottom <= p.bottom + 1;
-              });
-            }"""
-        )
-        assert inside
+        assert page.evaluate(LABELS_INSIDE)
+
+
+LABELS_INSIDE = """() => {
+  const p = document.querySelector('.ph-frame').getBoundingClientRect();
+  return [...document.querySelectorAll('.ph-label')].every((label) => {
+    const b = label.getBoundingClientRect();
+    return b.left >= p.left - 1 && b.top >= p.top - 1 && b.right <= p.right + 1 && b.bottom <= p.bottom + 1;
+  });
+}"""
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_edges_tiny_objects_and_wrong_boxes(visit: OpenPage, scripted: Server, viewport: dict[str, int]) -> None:
+    page = visit(scripted, viewport).page
+    add_picture(page, png(1000, 800))
+    ask(page, "edges")
+    shapes = {shape["key"]: shape["box"] for shape in drawn(page)}
+    assert sorted(shapes) == [f"edges#{index}" for index in range(1, 7)]
+    assert page.evaluate(LABELS_INSIDE)
+    tiny = page.locator(".ph-dot").bounding_box()
+    assert tiny is not None
+    page.mouse.move(tiny["x"] + tiny["width"] / 2, tiny["y"] + tiny["height"] / 2)
+    expect(page.locator(".ph-shape.ph-on")).to_have_attribute("data-key", "edges#5")
+    assert shapes["edges#6"][2] == pytest.approx(1, abs=0.005)
+
+
+def test_fifty_overlapping_masks_can_be_told_apart(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(800, 600))
+    choose_task(page, "Segment")
+    ask(page, "fifty")
+    assert_drawn_where_the_json_says(page)
+    assert len(drawn(page)) == 50
+    expect(page.locator(".ph-label:visible")).to_have_count(0)  # they would cover the picture
+    page.locator(".ph-rows tbody tr").nth(20).hover()
+    expect(page.locator(".ph-label:visible")).to_have_text(["fifty 21"])
+
+
+def test_nothing_found_is_said_in_words(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 48))
+    ask(page, "nothing")
+    expect(page.locator(".ph-note")).to_have_text("Found no nothing.")
+    expect(page.locator(".ph-nothing")).to_have_text("Found no nothing.")
+    assert drawn(page) == []
 
 
 def test_table_json_and_drawing_agree_and_light_up_together(visit: OpenPage, scripted: Server) -> None:
