@@ -26,6 +26,7 @@ from app.fetch import Fetcher
 from app.files import file_routes
 from app.handlers import Handlers
 from app.ingest import Limits
+from app.lingering import LingeringClose
 from app.metrics import Metrics
 from app.parts import CSS, ICON
 from app.pictures import PictureStore
@@ -61,6 +62,7 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
     app.state.backend = backend
     if settings.api_key is not None:
         app.add_middleware(KeyGate, key=settings.api_key)
+    app.add_middleware(LingeringClose)
     add_api(app, backend, limits, metrics, settings)
     app.include_router(file_routes(store, examples))
     handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()), Fetcher(limits))

@@ -213,6 +213,8 @@ def test_refusals_reach_the_client_as_http_errors(tiny_client: Any, tiny_url: st
         noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8))
         code, text = status(lambda noise=noise: tiny_client.point(noise, "cat"))
         assert (code, what in text) == (413, True)
+        code, text = status(lambda noise=noise: moondream.vl(endpoint=tiny_url, api_key="wrong").point(noise, "cat"))
+        assert (code, "key" in text) == (401, True)
 
 
 def test_the_server_listens_on_loopback_alone(tiny_url: str) -> None:

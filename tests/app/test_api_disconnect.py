@@ -47,6 +47,12 @@ def url(model: Photon) -> Iterator[str]:
     model.close = model.close_for_good  # type: ignore[method-assign, attr-defined]
 
 
+@pytest.fixture(autouse=True)
+def _idle(model: Photon) -> None:
+    """A row of the test before, still held by its last step, would be taken for this test's."""
+    wait_for(lambda: model.stats()["running"] + model.stats()["waiting"] == 0, "the engine is idle")
+
+
 @contextlib.contextmanager
 def connection(url: str, path: str, body: dict[str, Any]) -> Iterator[socket.socket]:
     """A request on its own socket; the answer is not awaited."""

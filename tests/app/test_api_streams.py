@@ -135,7 +135,8 @@ def test_a_reader_that_stands_still_and_leaves_is_closed_too(url: str, engine: S
     engine.pieces = ("x" * 100_000,) * 2000
     engine.delay_s = 0.005
     with httpx.stream("POST", f"{url}/v1/query", json=fields(), timeout=30) as response:
-        next(response.iter_raw(1))
+        pieces = response.iter_raw(1)  # kept: the connection closes with it
+        next(pieces)
         time.sleep(1.0)
         assert engine.closed_streams == []
     wait_for(lambda: engine.closed_streams == ["query"], "the stream is closed")
