@@ -194,7 +194,8 @@ def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str,
     if problems:
         return _problem(" ".join(problems))
     longest = max(request["total_ms"] for request in requests)
-    return {"kind": "done", "text": f"Answered in {longest:.0f} ms, {requests[0]['mode']}."}
+    took = f"{longest:.0f} ms" if longest < 1000 else f"{longest / 1000:.1f} s"
+    return {"kind": "done", "text": f"Answered in {took}, {requests[0]['mode']}."}
 
 
 def _finished(status: dict[str, str], *outputs: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,8 +52,10 @@ class RaceView:
                 raise PictureError("Please add a picture first; the race asks about it.")
             engine = self.backend.engine()
             question = Question(task.lower(), names, max_objects=int(max_objects))
-            async for view in self._in_turn(engine, picture, question, int(count), int(in_flight)):
-                yield view, *_buttons(racing="report" not in view)
+            # aclosing: a visitor who leaves gives the turn back at once, not when the generator is collected
+            async with aclosing(self._in_turn(engine, picture, question, int(count), int(in_flight))) as views:
+                async for view in views:
+                    yield view, *_buttons(racing="report" not in view)
         except (QuestionError, PictureError, NotReadyError, PhotonError) as error:
             yield {"problem": True, "text": str(error)}, *_buttons(racing=False)
         except Exception as error:
@@ -66,7 +68,7 @@ class RaceView:
 
     async def _in_turn(
         self, engine: Any, picture: Picture, question: Question, count: int, in_flight: int
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any], None]:
         while self.turn.locked():
             yield {"text": "Another visitor's race is running; yours is next."}
             await asyncio.sleep(WAITING_S)
