@@ -25,7 +25,7 @@ def unchanged(mutations: Sequence[Mutation]) -> Trial:
 
 def line(mutation: Mutation, outcome: Outcome) -> str:
     verdict = outcome.by or ("COULD NOT BE TRIED" if outcome.trouble else "NOT CAUGHT")
-    return f"{mutation.fault:>2}  {mutation.what:<88}  {outcome.seconds:5.1f} s  {verdict}"
+    return f"{mutation.fault:>2}  {mutation.what:<99}  {outcome.seconds:5.1f} s  {verdict}"
 
 
 def main() -> int:

@@ -191,7 +191,12 @@ FINISHED = (
     ),
     fault(
         13,
-        "a follower of a failed leader is not prepared again",
+        "pictures are dropped while another computes their prefix, and not prepared again when it fails",
+        (
+            ADMISSION,
+            "            if image and not (prefix and prefix.ready):\n",
+            "            if image and not prefix:\n",
+        ),
         (SCHEDULER, "            self._admission.changed = True\n\n", "\n"),
         tests=(ADMITTING, EXACT),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from photon.config import EngineConfig
 from photon.devices.simulated import EAGER, LAZY, Lag, SimulatedDevice
 from photon.models.moondream.lora import Adapter, Site
 from photon.models.registry import LoadedModel, load_model
-from photon.request import Choice, ImageRef, Request, SamplingParams, Token
+from photon.request import GREEDY, Choice, ImageRef, Request, SamplingParams, Token
 from photon.runtime.executor import ModelExecutor
 from photon.scheduler.sequence import Sequence
 from photon.skills.base import SkillState
@@ -124,15 +125,15 @@ def test_replays_of_the_same_batches_are_bit_equal_whatever_the_lag(loaded: Load
 
 
 def test_the_forwards_of_a_steady_batch_wait_for_nothing(loaded: LoadedModel) -> None:
-    asked = [r for r in requests(loaded, 8) if r.image is None]
+    asked = [replace(r, image=None, limit=6, sampling=GREEDY) for r in requests(loaded)]
     device = SimulatedDevice(LAZY)
     with device.watch_hidden_waits():
-        generated(loaded, device, [Request(r.prompt, None, 6, r.start) for r in asked])
+        generated(loaded, device, asked)
     assert set(device.waits) == {"event"}, dict(device.waits)
 
 
 def test_captured_steps_give_the_values_of_steps_that_are_not(loaded: LoadedModel) -> None:
-    asked = [Request(r.prompt, r.image, r.limit, r.start) for r in requests(loaded)]
+    asked = [replace(request, sampling=GREEDY) for request in requests(loaded)]
     plain = generated(loaded, SimulatedDevice(LAZY), asked)
     captured = generated(loaded, SimulatedDevice(LAZY, captures=True), asked)
     assert [[t.id for t in tokens] for tokens in captured] == [[t.id for t in tokens] for tokens in plain]
@@ -140,7 +141,7 @@ def test_captured_steps_give_the_values_of_steps_that_are_not(loaded: LoadedMode
 
 def test_a_captured_step_uses_the_weights_that_a_later_adapter_brings_to_another_site(loaded: LoadedModel) -> None:
     narrow, wide = adapter(loaded, "narrow", ("fc1",)), adapter(loaded, "wide", ("fc1", "qkv"))
-    asked = requests(loaded, 4, (narrow, wide))
+    asked = [replace(request, image=None) for request in requests(loaded, 6, (narrow, wide))]
     device = SimulatedDevice(LAZY, captures=True)
     captured = generated(loaded, device, asked, together=False)
     plain = generated(loaded, SimulatedDevice(LAZY), asked, together=False)
