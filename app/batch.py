@@ -82,7 +82,7 @@ async def _row(engine: Engine, path: Path, question: Question, limits: Limits) -
         files = await asyncio.to_thread(_files, body, path.name, pixels)
     except PictureError as error:
         return Row(path.name, str(error), True, (time.perf_counter() - start) * 1e3), {}
-    problems = [answer.problem for answer in answers if answer.problem]
+    problems = list(dict.fromkeys(answer.problem for answer in answers if answer.problem))
     return Row(path.name, _words(answers, problems), bool(problems), total_ms), files
 
 

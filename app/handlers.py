@@ -190,7 +190,7 @@ def results_value(
 
 def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str, str]:
     """The status of a finished question: the sentences of refused names, or how long it took."""
-    problems = [answer.problem for answer in answers if answer.problem]
+    problems = list(dict.fromkeys(answer.problem for answer in answers if answer.problem))
     if problems:
         return _problem(" ".join(problems))
     longest = max(request["total_ms"] for request in requests)

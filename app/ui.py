@@ -12,7 +12,8 @@ from app.race import IN_FLIGHT, MAX_COUNT
 from app.race_view import RaceView
 
 TITLE = "Photon Demo"
-QUEUE_SIZE = 64  # events that may wait in Gradio; the engine has its own, smaller queue
+QUEUE_SIZE = 512  # events that may wait in Gradio
+WORKERS = 256  # events that Gradio handles at once: the engine's own queue orders them and says when it is full
 CACHE_S = 3600  # how long uploads are kept
 
 
@@ -93,5 +94,6 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
         batching = begin.click(batches.start, [files, task, text, pipelined, most], [batched, begin, end], **quiet)
         end.click(batches.stopped, None, [batched, begin, end], cancels=[batching], **quiet)
+    page.max_threads = WORKERS
     page.queue(max_size=QUEUE_SIZE, default_concurrency_limit=None)
     return page

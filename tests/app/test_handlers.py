@@ -19,7 +19,7 @@ from app.fetch import Fetched, Fetcher
 from app.handlers import TAKEN, Handlers
 from app.ingest import Limits, PictureError
 from app.pictures import Picture, PictureStore
-from photon import ModelLoadError
+from photon import ModelLoadError, QueueFullError, Result
 from tests.app.scripted import ScriptedEngine
 
 PICTURE_AT, STATUS_AT = 3, 7
@@ -178,6 +178,16 @@ def test_an_unexpected_failure_is_said_in_a_sentence_too(handlers: Handlers, eng
     engine.answers = {}
     *_, last = run(handlers, taken(handlers), "Point", "cat", True, 50, None, 0.0)
     assert "failed on the server" in last[0]["text"]
+
+
+def test_a_full_queue_is_said_and_nothing_hangs(handlers: Handlers, engine: ScriptedEngine) -> None:
+    async def full(image: Any, object: str, **options: Any) -> Result:
+        raise QueueFullError("64 requests are waiting, which is the most; try again later.")
+
+    engine.adetect = full  # type: ignore[method-assign]
+    *_, last = run(handlers, taken(handlers), "Detect", "cat", True, 50, None, 0.0)
+    assert last[0] == {"kind": "problem", "text": "64 requests are waiting, which is the most; try again later."}
+    assert last[1]["visible"] is True
 
 
 def test_a_forgotten_picture_is_asked_for_again(handlers: Handlers) -> None:

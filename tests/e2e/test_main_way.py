@@ -68,6 +68,16 @@ def test_missing_model_files_are_said_by_page_and_health(
     assert ask(page, "cat") == reason
 
 
+def test_a_full_queue_is_said_in_the_page(visit: OpenPage, start_server: StartServer) -> None:
+    server = start_server("app.py", PHOTON_QUEUE="1", PHOTON_MAX_BATCH="1")
+    page = visit(server).page
+    add_picture(page, png(640, 480))
+    status = ask(page, "cat, dog, bus, cup, apple, car, chair, lamp")
+    assert "waiting" in status
+    assert "1" in status
+    assert "Answered" in ask(page, "cat")
+
+
 def inside(point: dict[str, float], box: list[float], margin: float = 0.02) -> bool:
     """Whether a point lies in a box [x_min, y_min, x_max, y_max] of the ground truth."""
     return box[0] - margin <= point["x"] <= box[2] + margin and box[1] - margin <= point["y"] <= box[3] + margin
