@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from checkpoint_files import CPU, as_family_b_of_three, folder_with, parameters, same, stored
 from parity_case import PARITY
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from photon.errors import ModelLoadError
 from photon.models.moondream import checkpoint
@@ -22,31 +21,6 @@ from photon.models.moondream.names import our_names
 from photon.models.moondream.published import MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF, recognised
 from photon.models.moondream.weights import check, plan
 from photon.models.registry import load_model
-
-CPU = torch.device("cpu")
-
-
-def stored(name: str = "md2") -> dict[str, Tensor]:
-    return load_file(PARITY / name / "model.safetensors")
-
-
-def folder_with(tmp_path: Path, tensors: dict[str, Tensor] | None, name: str = "md2") -> Path:
-    """A checkpoint folder with the recorded configuration and these weights."""
-    folder = tmp_path / "model"
-    folder.mkdir(parents=True)
-    for file in ("config.json", "tokenizer.json"):
-        shutil.copy(PARITY / name / file, folder / file)
-    if tensors is not None:
-        save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "model.safetensors")
-    return folder
-
-
-def parameters(path: Path | str) -> dict[str, Tensor]:
-    return load_model(str(path), CPU, torch.float32).model.state_dict()
-
-
-def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
 def test_family_a_loads_as_it_is() -> None:
@@ -278,95 +252,6 @@ def test_a_public_name_without_files_says_how_to_get_them(tmp_path: Path, monkey
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ModelLoadError, match=r"python -m photon download moondream2$"):
         load_model("moondream2", CPU, torch.bfloat16)
-
-
-def as_family_b_of_three(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The recorded Moondream 3 in the older names, as far as the two forms differ from Moondream 2."""
-    names: dict[str, str] = json.loads((PARITY / "md2" / "legacy_names.json").read_text())
-    ours = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    legacy = {old: ours.pop(new) for old, new in names.items() if new in ours and ours[new].dim() < 3}
-    legacy["vision_encoder.encoder.model.visual.pos_embed"] = ours.pop("vision.pos_emb")
-    for old in ("region_model.coordinate_features.weight", "region_model.size_features.weight"):
-        legacy[old] = legacy[old].T
-    for head, old in (("coord_decoder", "coordinate_head"), ("size_decoder", "size_head"), ("ln", "ln")):
-        for kind in ("weight", "bias"):
-            legacy[f"region_model.{old}.{kind}"] = ours.pop(f"region.{head}.{kind}")
-    for layer in range(3):
-        theirs, block = f"text_model.transformer.h.{layer}.", f"text.blocks.{layer}."
-        tau = [ours.pop(f"{block}attn.tau.{part}") for part in ("wq", "wv", "alpha")]
-        legacy[theirs + "tau_wqwv"], legacy[theirs + "tau_alpha"] = torch.cat(tau[:2]), tau[2]
-        if layer > 0:
-            legacy[theirs + "mlp.experts.weight"] = ours.pop(block + "mlp.fc1.weight")
-            legacy[theirs + "mlp.output_experts.weight"] = ours.pop(block + "mlp.fc2.weight")
-            for kind in ("weight", "bias"):
-                legacy[f"{theirs}gate.{kind}"] = ours.pop(f"{block}mlp.router.{kind}")
-        legacy[theirs + "kv_quantizer.k_scale"] = torch.ones(())
-    assert not ours
-    return legacy
-
-
-def test_eight_bit_experts_are_scaled_by_row(tmp_path: Path) -> None:
-    legacy = as_family_b_of_three(stored("md3"))
-    wanted = {}
-    for layer in (1, 2):
-        base = f"text_model.transformer.h.{layer}."
-        for weight, scale, ours in (("experts", "up", "fc1"), ("output_experts", "down", "fc2")):
-            name = f"{base}mlp.{weight}.weight"
-            rows = legacy[name].abs().amax(-1) / 448
-            eight_bit = (legacy[name] / rows.unsqueeze(-1)).to(torch.float8_e4m3fn)
-            legacy[name], legacy[f"{base}moe_quant.{scale}_scale"] = eight_bit, rows
-            wanted[f"text.blocks.{layer}.mlp.{ours}.weight"] = eight_bit.float() * rows.unsqueeze(-1)
-    got = parameters(folder_with(tmp_path, legacy, "md3"))
-    for name, tensor in wanted.items():
-        torch.testing.assert_close(got[name], tensor)
-
-
-def test_eight_bit_experts_without_scales_are_refused(tmp_path: Path) -> None:
-    legacy = as_family_b_of_three(stored("md3"))
-    name = "text_model.transformer.h.1.mlp.experts.weight"
-    legacy[name] = legacy[name].to(torch.float8_e4m3fn)
-    with pytest.raises(ModelLoadError, match="scales"):
-        parameters(folder_with(tmp_path, legacy, "md3"))
-
-
-def test_scales_of_another_shape_are_refused(tmp_path: Path) -> None:
-    legacy = as_family_b_of_three(stored("md3"))
-    name = "text_model.transformer.h.1.mlp.experts.weight"
-    legacy["text_model.transformer.h.1.moe_quant.up_scale"] = torch.ones(legacy[name].shape[0], 1)
-    legacy[name] = legacy[name].to(torch.float8_e4m3fn)
-    with pytest.raises(ModelLoadError, match=r"moe_quant\.up_scale .* has shape"):
-        parameters(folder_with(tmp_path, legacy, "md3"))
-
-
-QKV = "model.text.blocks.0.attn.qkv"
-
-
-def four_bit() -> tuple[dict[str, Tensor], Tensor]:
-    """The recorded model with one matrix in groups of four-bit values, and what that matrix then is."""
-    tensors = stored()
-    groups = torch.randint(0, 16, (384 * 128 // 128, 128), dtype=torch.uint8)
-    scale, zero = torch.rand(len(groups), 1), torch.full((len(groups), 1), 8.0)
-    half = len(groups) // 2
-    del tensors[QKV + ".weight"]
-    tensors[QKV + ".weight.packed"] = groups[:half] << 4 | groups[half:]
-    tensors[QKV + ".weight.scale"], tensors[QKV + ".weight.zero_point"] = scale, zero
-    return tensors, ((groups.float() - zero) * scale).reshape(384, 128)
-
-
-def test_four_bit_weights_are_unpacked(tmp_path: Path) -> None:
-    tensors, wanted = four_bit()
-    got = parameters(folder_with(tmp_path, tensors))["text.blocks.0.attn.qkv.weight"]
-    torch.testing.assert_close(got, wanted)
-
-
-def test_four_bit_weights_need_their_scales_and_zero_points(tmp_path: Path) -> None:
-    tensors, _ = four_bit()
-    tensors[QKV + ".weight.scale"] = tensors[QKV + ".weight.scale"][1:]
-    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.scale .*\[383, 1\].*\[384, 1\]"):
-        parameters(folder_with(tmp_path / "a", tensors))
-    del tensors[QKV + ".weight.zero_point"]
-    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.zero_point is missing beside .*qkv\.weight\.packed"):
-        parameters(folder_with(tmp_path / "b", tensors))
 
 
 @pytest.mark.parametrize(
