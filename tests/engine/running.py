@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,5 +89,8 @@ def running(device: Device | None = None, **options: Any) -> Iterator[Engine]:
     try:
         yield engine
     finally:
-        engine.loop.stop(PATIENCE_S)
+        stop = threading.Thread(target=engine.loop.stop, args=(PATIENCE_S,), daemon=True)
+        stop.start()
+        stop.join(2 * PATIENCE_S)
+        assert not stop.is_alive(), "the engine does not stop"
         device.close()
