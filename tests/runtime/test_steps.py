@@ -207,3 +207,12 @@ def test_nothing_is_allocated_for_decode_steps_after_warming_up() -> None:
         r.submit(request(limit=20, seed=n))
     r.run()
     assert device.waits["capture"] == captured
+
+
+def test_lists_that_were_forgotten_are_laid_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("photon.runtime.choices._REMEMBERED", 4)
+    r = Rig(SimulatedDevice(LAZY), rows=3, pages=64, eos_share=0.05)
+    sequences = [r.submit(request(limit=12, seed=n)) for n in range(12)]
+    r.run()
+    r.check_at_rest()
+    assert right(r, *sequences)
