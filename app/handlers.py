@@ -83,7 +83,7 @@ class Handlers:
         if not isinstance(index, int) or not 0 <= index < len(self.examples):
             return (gr.skip(),) * (TAKEN + 2)
         example = self.examples[index]
-        taken = await self._take(example.path, example.title)
+        taken = await self._take(example.path, example.title, example.credit)
         return (*taken, example.object, example.task)
 
     def forget(self) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ class Handlers:
                 queue = engine.stats().get("waiting", 0)
                 line = f" · {queue} requests wait in the queue" if queue else ""
                 text = f"Looking for {', '.join(question.names)} … {waited:.1f} s{line}"
-                yield (_busy(text), *(gr.skip(),) * 5)
+                yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 5)
             yield work.result()
         except PictureError as error:
             yield _finished(_problem(str(error)))
@@ -138,17 +138,17 @@ class Handlers:
         """Cancel was pressed and the request is gone: (status, run button, cancel button)."""
         return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
 
-    async def _take(self, path: Path, name: str) -> tuple[Any, ...]:
+    async def _take(self, path: Path, name: str, credit: str = "") -> tuple[Any, ...]:
         """Keep a picture: (intake, input, stage, picture, reference, results, time, status)."""
         try:
             self.limits.check_bytes(path.stat().st_size if path.is_file() else 0)
         except PictureError as error:
             return _refused(str(error))
-        return await self._keep(await asyncio.to_thread(path.read_bytes), name)
+        return await self._keep(await asyncio.to_thread(path.read_bytes), name, credit)
 
-    async def _keep(self, data: bytes, name: str) -> tuple[Any, ...]:
+    async def _keep(self, data: bytes, name: str, credit: str = "") -> tuple[Any, ...]:
         try:
-            picture = await asyncio.to_thread(self.store.add, data, name)
+            picture = await asyncio.to_thread(self.store.add, data, name, credit)
         except PictureError as error:
             return _refused(str(error))
         stage = gr.update(value=blank(picture), visible=True)

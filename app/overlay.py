@@ -60,6 +60,7 @@ def blank(picture: Picture) -> dict[str, Any]:
     return {
         "src": picture.url,
         "name": picture.name,
+        "credit": picture.credit,
         "width": picture.width,
         "height": picture.height,
         "shapes": [],

@@ -88,6 +88,7 @@ def stage() -> gr.HTML:
               <label>Fill <input type="range" class="ph-tool-fill" min="0" max="60" value="14"></label>
               <button type="button" class="ph-remove">Remove picture</button>
             </span>
+            <span class="ph-credit"></span>
           </figcaption>
         </figure>
         """,

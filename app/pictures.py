@@ -37,6 +37,7 @@ class Picture:
     width: int
     height: int
     ingest_ms: float
+    credit: str = ""
 
     @property
     def url(self) -> str:
@@ -73,7 +74,7 @@ class PictureStore:
         self._pixels: OrderedDict[str, NDArray[np.uint8]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, data: bytes, name: str) -> Picture:
+    def add(self, data: bytes, name: str, credit: str = "") -> Picture:
         """Read, keep and describe a picture. Raises PictureError."""
         start = time.perf_counter()
         pixels = decode_picture(data, self.limits)
@@ -89,7 +90,7 @@ class PictureStore:
             self._kept[token] = _Kept(source, shown, size, self._clock())
             self._remember(token, pixels)
             self._sweep()
-        return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms)
+        return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms, credit)
 
     def place(self, ending: str) -> tuple[str, Path]:
         """A new token and where its file may be written; `keep` makes it known."""

@@ -70,6 +70,7 @@ function draw() {
   labelsLayer.replaceChildren(...value.shapes.map(drawLabel));
   find(".ph-stage").classList.toggle("ph-many", value.shapes.length > MANY);
   note.textContent = value.note || "";
+  find(".ph-credit").textContent = value.credit || "";
   placeLabels();
 }
 

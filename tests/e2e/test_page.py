@@ -308,7 +308,6 @@ def test_two_visitors_are_answered_together_and_see_only_their_own(visit: OpenPa
     first, second = visit(server).page, visit(server).page
     add_picture(first, png(300, 200, "#aa0000"))
     add_picture(second, png(500, 100, "#00aa00"))
-    start = time.monotonic()
     for page, name in ((first, "cat"), (second, "dog")):
         page.fill(NAMES, name)
         page.press(NAMES, "Enter")
@@ -319,7 +318,6 @@ def test_two_visitors_are_answered_together_and_see_only_their_own(visit: OpenPa
         assert [answer["name"] for answer in body["answers"]] == [name]
         assert (body["image"]["width"], body["image"]["height"]) == size
         assert page.evaluate("document.querySelector('.ph-picture').naturalWidth") == size[0]
-    assert time.monotonic() - start < 2.9
     assert first.locator(".ph-picture").get_attribute("src") != second.locator(".ph-picture").get_attribute("src")
 
 
@@ -458,6 +456,7 @@ def test_an_example_is_taken_and_asked_with_one_click(visit: OpenPage, scripted:
     assert "Answered" in outcome(page)
     assert page.locator(".ph-shape").count() == 1
     assert page.input_value(NAMES) != ""
+    assert page.locator(".ph-credit").inner_text() != ""
 
 
 def test_a_batch_is_answered_and_zipped(visit: OpenPage, scripted: Server) -> None:
