@@ -46,6 +46,12 @@ class Stream(ABC):
     def wait(self, event: Event) -> None:
         """Hold later work of this stream until `event`, as last recorded, has happened."""
 
+    def span(self, start: Event, work: Callable[[], None], end: Event) -> None:
+        """Enqueue `work` between records of `start` and `end`."""
+        self.record(start)
+        self.run(work)
+        self.record(end)
+
 
 class Device(ABC):
     """Two streams, a clock and memory. `compute` runs forwards and sampling, `copy` brings values to the host."""

@@ -76,6 +76,19 @@ class CpuStream(Stream):
         assert isinstance(event, CpuEvent)
         self._queue.put(event.current)
 
+    def span(self, start: Event, work: Callable[[], None], end: Event) -> None:
+        """The worker is woken once for all three."""
+        assert isinstance(start, CpuEvent)
+        assert isinstance(end, CpuEvent)
+        started, ended = start.arm(), end.arm()
+
+        def run() -> None:
+            started()
+            work()
+            ended()
+
+        self._queue.put(run)
+
     def close(self) -> None:
         self._queue.put(None)
         if threading.current_thread() is not self._thread:

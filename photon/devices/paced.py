@@ -132,6 +132,18 @@ class PacedStream(Stream):
             raise DeviceError("An event was waited for before it was recorded.")
         self._enqueue((self._hold, event, self._now()))
 
+    def span(self, start: Event, work: Callable[[], None], end: Event) -> None:
+        assert isinstance(start, PacedEvent)
+        assert isinstance(end, PacedEvent)
+        start.recorded = end.recorded = True
+        self._enqueue((self._span, (start, work, end), self._now()))
+
+    def _span(self, what: tuple[PacedEvent, Callable[[], None], PacedEvent], at: float) -> None:
+        start, work, end = what
+        self._record(start, at)
+        self._run(work, at)
+        self._record(end, at)
+
     def _run(self, work: Callable[[], None], at: float) -> None:
         start = max(at, self._free_s)
         self._free_s = start + self._device.time_of(work) + self._each_s

@@ -73,10 +73,7 @@ class Runner:
         slot.error = None
         stage = self._stage_prefill if step.kind == "prefill" else self._stage_decode
         work = self._staged(slot, lambda: stage(slot, step))
-        compute = self._device.compute
-        compute.record(slot.forward_start)
-        compute.run(self._guarded(slot, work))
-        compute.record(slot.forward_end)
+        self._device.compute.span(slot.forward_start, self._guarded(slot, work), slot.forward_end)
 
     def _stage_decode(self, slot: Slot, step: Step) -> Callable[[], None]:
         """Rows stay together until one ends, so most of what a slot last staged still holds: not the positions."""
@@ -215,16 +212,12 @@ class Runner:
 
     def sample(self, step: Step, choices: list[Choice]) -> None:
         """Enqueue sampling under `choices`, the scatter into the pending table, and the copy to the host."""
-        slot = self.slots[step.slot]
-        compute, copy = self._device.compute, self._device.copy
+        slot, compute, copy = self.slots[step.slot], self._device.compute, self._device.copy
         work = self._staged(slot, lambda: self._stage_sampling(slot, step, choices))
-        compute.record(slot.sampling_start)
-        compute.run(self._guarded(slot, work))
-        compute.record(slot.step_done)
+        compute.span(slot.sampling_start, self._guarded(slot, work), slot.step_done)
         copy.wait(slot.step_done)
-        copy.record(slot.copy_start)
-        copy.run(self._guarded(slot, lambda: self._copy_out(slot, len(choices))))
-        copy.record(slot.copy_done)
+        copy_out = self._guarded(slot, lambda: self._copy_out(slot, len(choices)))
+        copy.span(slot.copy_start, copy_out, slot.copy_done)
 
     def _stage_sampling(self, slot: Slot, step: Step, choices: list[Choice]) -> Callable[[], None]:
         count = len(choices)

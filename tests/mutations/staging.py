@@ -97,8 +97,8 @@ STAGING = (
         ),
         (
             RUNNER,
-            "        compute.run(self._guarded(slot, work))\n        compute.record(slot.step_done)\n",
-            "        copy.run(self._guarded(slot, work))\n        copy.record(slot.step_done)\n",
+            "        compute.span(slot.sampling_start, self._guarded(slot, work), slot.step_done)\n",
+            "        copy.span(slot.sampling_start, self._guarded(slot, work), slot.step_done)\n",
         ),
     ),
     fault(
