@@ -86,7 +86,8 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         asked = [picture, task, text, pipelined, most, reference, warmth]
         answered = [status, run, cancel, stage, results, where]
         running = [
-            gr.on([run.click, text.submit], handlers.run, asked, answered, **quiet),
+            # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
+            gr.on([run.click, text.submit], handlers.run, asked, answered, trigger_mode="always_last", **quiet),
             chosen.success(handlers.run, asked, answered, **quiet),
         ]
         cancel.click(handlers.cancelled, None, [status, run, cancel], cancels=running, **quiet)

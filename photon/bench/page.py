@@ -35,17 +35,20 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 FLAGS += ["--disable-component-update", "--disable-sync"]
 WARM_UP = 5
 START_S = 180.0
+ANSWER_S = 60
 
-CLICK = """() => new Promise((resolve) => {
-  const status = document.querySelector("#status .ph-status");
-  status.dataset.kind = "";
+CLICK = """(limit_s) => new Promise((resolve) => {
+  const status = () => document.querySelector("#status .ph-status");
+  status().dataset.kind = "";
   const start = performance.now();
   new MutationObserver((_, watcher) => {
-    if (!["done", "problem"].includes(status.dataset.kind)) return;
+    if (!["done", "problem"].includes(status().dataset.kind)) return;
     watcher.disconnect();
-    requestAnimationFrame(() => requestAnimationFrame(() => resolve([performance.now() - start, status.textContent])));
-  }).observe(status, { attributes: true });
+    const painted = () => resolve([performance.now() - start, status().textContent]);
+    requestAnimationFrame(() => requestAnimationFrame(painted));
+  }).observe(document.querySelector("#status"), { attributes: true, childList: true, subtree: true });
   document.querySelector("#run").click();
+  setTimeout(() => resolve([limit_s * 1e3, `nothing within ${limit_s} s`]), limit_s * 1e3);
 })"""
 
 PAINT = """() => new Promise((resolve) => {
@@ -131,7 +134,7 @@ def _open(page: Any, url: str) -> None:
 
 
 def _click(page: Any) -> float:
-    took, status = page.evaluate(CLICK)
+    took, status = page.evaluate(CLICK, ANSWER_S)
     if not status.startswith("Answered"):
         raise BenchmarkError(f"The page did not answer: {status}")
     return float(took)
@@ -176,7 +179,10 @@ def _server() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         yield url, process
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def _ready(url: str) -> bool:
@@ -201,6 +207,8 @@ def _page() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.set_default_timeout(60_000)
-        yield page
-        browser.close()
+        page.set_default_timeout(ANSWER_S * 1000)
+        try:
+            yield page
+        finally:
+            browser.close()

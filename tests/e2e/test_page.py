@@ -268,6 +268,30 @@ def test_removing_the_picture_brings_the_input_back(visit: OpenPage, scripted: S
     assert "add a picture first" in ask(page, "cat")
 
 
+AT_ONCE = """(times) => new Promise((resolve) => {
+  const status = document.querySelector("#status .ph-status");
+  const names = document.querySelector("#names input, #names textarea");
+  const ask = () => { status.dataset.kind = ""; names.dispatchEvent(new KeyboardEvent("keypress", { key: "Enter" })); };
+  let answers = 0;
+  new MutationObserver((_, watcher) => {
+    if (status.dataset.kind !== "done") return;
+    answers += 1;
+    if (answers < times) return ask();
+    watcher.disconnect();
+    resolve(answers);
+  }).observe(status, { attributes: true });
+  ask();
+  setTimeout(() => resolve(answers), 20000);
+})"""
+
+
+def test_a_question_asked_the_moment_the_last_is_answered_is_answered_too(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(640, 480))
+    page.fill(NAMES, "cat")
+    assert page.evaluate(AT_ONCE, 5) == 5
+
+
 def test_cancel_ends_the_request_in_the_engine(visit: OpenPage, slow: Server) -> None:
     page = visit(slow).page
     add_picture(page, png(64, 64))
