@@ -1,7 +1,8 @@
 """Photographs on which scenes are composed, and textures made from noise.
 
 The photographs come from Debian's ``lomiri-wallpapers``, ``scratch`` and PyPI's ``scikit-image``. Some are held out:
-scenes of the test split use only backgrounds that no training scene has.
+scenes of the test split use only backgrounds that no training scene has. Photographs on which the finished model is
+judged (`JUDGED`) are no backgrounds at all.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from PIL import Image
 LARGEST = 900
 
 SHOWS = {
-    "tree": ("tree",), "castle": ("castle",), "woods-and-bench": ("bench", "tree"), "bench-with-view": ("bench",),
-    "houses": ("house",), "village": ("house",), "wooden-house": ("house",), "mansion": ("house",),
+    "tree": ("tree",), "castle": ("castle",), "woods-and-bench": ("bench", "tree"),
+    "houses": ("house",), "village": ("house",), "mansion": ("house",),
     "bedroom1": ("bed", "window", "lamp", "pillow"), "bedroom2": ("bed", "window", "lamp", "pillow"),
-    "kitchen": ("oven", "cabinet", "sink", "refrigerator", "chair", "table"), "moon": ("moon",),
+    "moon": ("moon",),
     "room1": ("chair", "table", "window", "lamp"), "room2": ("chair", "table", "window", "sofa"),
     "room3": ("chair", "table", "window", "sofa"), "hall": ("door",), "party-room": ("balloon", "table", "chair"),
-    "clothing-store": ("shirt", "dress", "coat", "person"), "flowers": ("flower",), "flower-bed": ("flower",),
+    "clothing-store": ("shirt", "dress", "coat", "person"), "flower-bed": ("flower",),
     "Wine_by_Jakkub_Mede": ("wine glass", "glass", "bottle"), "Dragonfly_by_Bolly": ("dragonfly", "fly"),
     "forest": ("tree",), "woods": ("tree",), "pathway": ("tree",), "school1": ("house",), "school2": ("house",),
     "underwater": ("fish",), "Bridge_by_Sander_Klootwijk": ("bridge",), "night-city": ("house",),
-    "friends_by_Aitzol_Berasategi": ("person", "man", "woman"), "silos": ("house",), "lake": ("tree", "mountain"),
+    "lake": ("tree", "mountain"),
     "picosdeeuropa_by_Aitzol_Berasategi": ("mountain",), "chalkboard": ("desk", "chair"), "hill": ("tree",),
-    "boardwalk": ("fence", "bench"), "garden-rock": ("tree", "flower"), "atom-playground": ("tree", "house"),
+    "boardwalk": ("fence", "bench"), "atom-playground": ("tree", "house"),
 }  # fmt: skip
 """Named things that a photograph itself shows: never asked for as absent there."""
 
@@ -37,16 +38,22 @@ HELD_OUT = {
     "test": {
         "sunset_by_Aitzol_Berasategi", "picosdeeuropa_by_Aitzol_Berasategi", "life_by_Aitzol_Berasategi",
         "Picture_1A_by_freespace", "seeding_by_Clements_Engelhardt", "umang_by_Abhishek_Mudgal", "beach-malibu",
-        "brick-wall2", "room2", "kitchen", "driveway", "grand-canyon", "train-tracks1", "football-field",
-        "city-with-water", "garden-rock", "gravel", "berkeley-mural", "hall", "pool",
+        "brick-wall2", "room2", "driveway", "grand-canyon", "train-tracks1", "football-field",
+        "city-with-water", "gravel", "berkeley-mural", "hall", "pool",
     },
     "validation": {
-        "Picture_0B_by_freespace", "Kleiber_by_Lukas_Baubkus", "wave", "brick-wall1", "room1", "parking-ramp",
+        "Kleiber_by_Lukas_Baubkus", "wave", "brick-wall1", "room1", "parking-ramp",
         "pathway", "playing-field", "village", "boardwalk",
     },
 }  # fmt: skip
 
-_SKIPPED = {"xy-grid", "spotlight-stage", "stars", "analogpattern_by_Peter_Nerlich"}
+JUDGED = {
+    "bench-with-view", "flowers", "friends_by_Aitzol_Berasategi", "garden-rock", "kitchen", "Picture_0B_by_freespace",
+    "silos", "wooden-house",
+}  # fmt: skip
+"""Pictures that belong to the photographs with which the model is judged: never part of a scene."""
+
+_SKIPPED = JUDGED | {"xy-grid", "spotlight-stage", "stars", "analogpattern_by_Peter_Nerlich"}
 
 
 @dataclass(frozen=True)
