@@ -33,6 +33,8 @@ class Batch:
     cells: Tensor
     names: Tensor
     boxes: Tensor
+    points: Tensor
+    contours: Tensor
     ids: Tensor
     coords: Tensor
     sizes: Tensor
@@ -254,5 +256,7 @@ def make_batch(scenes: Scenes, indices: np.ndarray, asker: Asker, rng: np.random
         cells=stacked(rows, "cells").long(),
         names=stacked(rows, "names").long(),
         boxes=stacked(rows, "boxes"),
+        points=stacked(rows, "points"),
+        contours=stacked(rows, "contours"),
         **{name: stacked(packed, name) for name in packed[0]},
     )

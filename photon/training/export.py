@@ -14,7 +14,7 @@ import torch
 
 from photon.training.data.library import open_lexicon
 from photon.training.dataset import Asker, Mix, Scenes, make_batch
-from photon.training.losses import answer_states, image_tokens
+from photon.training.losses import BlockAttention, answer_states, image_tokens
 from photon.training.recipe import FIRST_NAME, save_checkpoint, tower_of
 from photon.training.train import STAGES, Trainer, prepare
 
@@ -30,7 +30,8 @@ def stop_margins(trainer: Trainer, scenes: Scenes, count: int) -> tuple[np.ndarr
     margins, right = [], []
     for start in range(0, min(count, len(scenes)), 25):
         batch = make_batch(scenes, np.arange(start, start + 25), asker, rng).to(trainer.device)
-        hidden = answer_states(model, image_tokens(model, batch), batch)
+        attend = BlockAttention(batch.query, model.config.prefix_len)
+        hidden = answer_states(model, image_tokens(model, batch), batch, attend)[0]
         first = (batch.stop >= 0) & (batch.ids == special.answer_id)
         logits = model.logits(hidden[first]).float()
         margins.append((logits[:, special.eos_id] - logits[:, special.coord_id]).cpu().numpy())

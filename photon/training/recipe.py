@@ -105,6 +105,22 @@ def tower_of(model: Moondream) -> EfficientNetTower:
     return model.vision
 
 
+def place_code(cells: int, dim: int, strength: float = 1.0) -> torch.Tensor:
+    """f32[cells, dim]: column and row of each cell as a ramp and three waves each, in random orthogonal directions.
+
+    Where a thing lies can then be read off the cells that show it, undisturbed by what is in them.
+    """
+    side = round(cells**0.5)
+    middle = (torch.arange(side) + 0.5) / side
+    waves = [2 * middle - 1] + [f(torch.pi * k * middle) for k in (1, 2, 3) for f in (torch.cos, torch.sin)]
+    ramp = torch.stack(waves, dim=-1)
+    across = ramp.expand(side, side, -1).flatten(0, 1)
+    down = ramp.unsqueeze(1).expand(side, side, -1).flatten(0, 1)
+    code = torch.cat([across, down], dim=-1) * strength
+    directions: torch.Tensor = torch.linalg.qr(torch.randn(dim, code.shape[1]))[0]
+    return torch.matmul(code, directions.T)
+
+
 def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
     """Starting weights whose image tokens, words, coordinates and sizes all have norms of about the same size."""
     torch.manual_seed(seed)
@@ -121,7 +137,7 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
             block.attn.proj.weight.mul_(0.5)
             block.mlp.fc2.weight.mul_(0.3)
         vision.proj_ln.weight.fill_(0.25)
-        vision.pos_emb.normal_(0, 0.125)
+        vision.pos_emb.copy_(place_code(vision.config.n_tokens, vision.config.proj_out_dim))
         region.coord_features.copy_(2.0 ** torch.linspace(-2, 6, region.coord_features.shape[1])[None])
         region.size_features.copy_(torch.randn_like(region.size_features) * 4)
         for encoder in (region.coord_encoder, region.size_encoder):

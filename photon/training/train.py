@@ -25,10 +25,11 @@ from photon.models.moondream.model import Moondream
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon
 from photon.training.dataset import Asker, Batch, Mix, Scenes, make_batch
+from photon.training.dense import DenseHeads, dense_loss
 from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
-from photon.training.losses import DenseHeads, answer_loss, dense_loss, image_tokens
-from photon.training.priming import add_places, look_before
+from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, seen_states
+from photon.training.priming import look_before
 from photon.training.recipe import initialise, photon_tiny, tower_of
 from photon.training.team import Team
 
@@ -52,10 +53,10 @@ class Stage:
 
 
 STAGES = {
-    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=64, dropout=0.1, decay=0.5),
-    "answers": Stage(Mix(), "dense", dense=0.5, look=0.4, decay=0.0),
-    "segments": Stage(Mix(absent=0.36, segment=0.06, length=112), "answers", dense=0.4, look=0.5, decay=0.6),
-    "finish": Stage(Mix(absent=0.42, segment=0.1, length=112), "segments", dense=0.4, look=0.4, rate=1.5e-3, decay=0.9),
+    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, dropout=0.1, decay=0.3),
+    "answers": Stage(Mix(length=96, questions=10), "dense", look=0.4, dropout=0.05, decay=0.0),
+    "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=0.4, dropout=0.05, decay=0.0),
+    "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=0.3, dropout=0.05, decay=1.0),
 }
 
 
@@ -68,6 +69,7 @@ class Trainer:
         self.stage, self.lexicon, self.device = stage, lexicon, device
         self.model = Moondream(config or photon_tiny(lexicon))
         initialise(self.model, lexicon, seed=0)
+        look_before(self.model)
         self.heads = DenseHeads(self.model.config.text.dim)
         self.model.to(device)
         self.heads.to(device)
@@ -97,16 +99,21 @@ class Trainer:
         return {name: float(part.detach()) for name, part in parts.items()}
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """Answers do not train the image tokens: letting them cost the tokens a quarter of their right names."""
+        """Parts of the loss. Answers train neither the image tokens nor what the first blocks see in them: letting
+        them cost the tokens a quarter of their right names."""
         with torch.autocast(self.device.type, torch.bfloat16):
             tokens = image_tokens(self.model, batch, self.stage.dropout if torch.is_grad_enabled() else 0.0)
-            parts = dense_loss(self.model, self.heads, tokens, batch, self.lexicon.taught)
+            parts: dict[str, Tensor] = {}
             if self.stage.answers:
-                parts |= answer_loss(self.model, tokens.detach(), batch)
-        return parts
+                attend = BlockAttention(batch.query, self.model.config.prefix_len)
+                hidden, seen = answer_states(self.model, tokens, batch, attend)
+                parts = answer_loss(self.model, hidden, batch, attend)
+            else:
+                seen = seen_states(self.model, tokens)
+            return dense_loss(self.model, self.heads, tokens, seen, batch, self.lexicon.taught) | parts
 
     def total(self, parts: dict[str, Tensor]) -> Tensor:
-        total = self.stage.dense * (0.5 * parts["word"] + 4 * parts["box"])
+        total = self.stage.dense * (parts["word"] + parts["box"] + 2 * parts["shape"])
         if self.stage.answers:
             total = total + parts["coord"] + 0.7 * parts["sizes"] + 2 * parts["stop"]
             total = total + self.stage.look * parts["look"]
@@ -143,16 +150,6 @@ def prepare(trainer: Trainer, material: Path, features: Path) -> None:
     statistics = np.load(features / "statistics.npz")
     vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
     vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
-
-
-def prime(trainer: Trainer, scenes: Scenes, count: int = 96) -> None:
-    """Prepares a fresh decoder and the trained image tokens for each other (see `priming`)."""
-    asker = Asker(trainer.model.config, trainer.lexicon, Mix(questions=0, length=1))
-    batch = make_batch(scenes, np.arange(min(count, len(scenes))), asker, np.random.default_rng(0))
-    with torch.no_grad():
-        tokens = image_tokens(trainer.model, batch.to(trainer.device))
-    add_places(trainer.model, tokens)
-    look_before(trainer.model)
 
 
 def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
@@ -279,8 +276,6 @@ def work(rank: int, arguments: argparse.Namespace) -> None:
         trainer.load(checkpoint, same_stage=True)
     elif before:
         trainer.load(before, same_stage=False)
-        if arguments.stage == "answers":
-            prime(trainer, Scenes(arguments.features, "train"))
     if trainer.team.leads:
         start = {"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}
         print(json.dumps(start), flush=True)

@@ -11,7 +11,8 @@ from photon.models.moondream.reference import FullAttention
 from photon.models.moondream.region import size_bin
 from photon.training.data.lexicon import Lexicon
 from photon.training.dataset import Asker, Batch, Mix
-from photon.training.losses import BlockAttention, answer_loss, answer_states, dense_loss, soft_target
+from photon.training.dense import compare_boxes, dense_loss, places
+from photon.training.losses import BlockAttention, answer_loss, answer_states, soft_target
 from photon.training.recipe import FIRST_NAME
 from photon.training.train import STAGES, Trainer
 from tests.training.toy import TAUGHT, toy_batch, toy_config, toy_lexicon
@@ -85,7 +86,8 @@ def test_a_segment_answer_has_its_box_and_24_vertices_and_no_stop() -> None:
 def test_packed_questions_give_what_each_gives_alone(model: Moondream) -> None:
     batch = toy_batch(1)
     tokens = torch.randn(1, 4, model.config.text.dim)
-    together = answer_states(model, tokens, batch)[0]
+    attend = BlockAttention(batch.query, model.config.prefix_len)
+    together = answer_states(model, tokens, batch, attend)[0][0]
     for number in range(int(batch.query.max()) + 1):
         mine = batch.query[0] == number
         embedded = model.embed(batch.ids[:, mine], batch.coords[:, mine], batch.sizes[:, mine])
@@ -124,8 +126,32 @@ def test_losses_are_finite_where_nothing_is_shown(model: Moondream) -> None:
     batch.cells.fill_(-1)
     trainer = Trainer(STAGES["dense"], toy_lexicon(), torch.device("cpu"), toy_config())
     tokens = torch.randn(2, 4, model.config.text.dim)
-    parts = dense_loss(trainer.model, trainer.heads, tokens, batch, TAUGHT) | answer_loss(model, tokens, batch)
+    attend = BlockAttention(batch.query, model.config.prefix_len)
+    hidden, seen = answer_states(model, tokens, batch, attend)
+    parts = dense_loss(trainer.model, trainer.heads, tokens, seen, batch, TAUGHT)
+    parts |= answer_loss(model, hidden, batch, attend)
     assert all(torch.isfinite(part) for name, part in parts.items() if name != "first_x")
+
+
+def test_a_cell_that_says_the_box_has_no_distance_left() -> None:
+    box = torch.tensor([[[0.1, 0.2, 0.5, 0.8], [0.4, 0.0, 0.6, 0.1], [0.0, 0.0, 1.0, 1.0], [0.3, 0.3, 0.4, 0.4]]])
+    centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
+    code = torch.cat([centre - places(4), size.log2()], dim=-1)
+    overlap, distance = compare_boxes(code, box)
+    assert overlap[0].tolist() == pytest.approx([1] * 4, abs=1e-5)
+    assert distance[0].tolist() == pytest.approx([0] * 4, abs=1e-4)
+    code[0, 1, 0] += 0.1
+    assert compare_boxes(code, box)[0][0, 1] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_answers_train_neither_the_image_tokens_nor_what_is_seen_in_them() -> None:
+    model, batch = Moondream(toy_config()), toy_batch(2)
+    tokens = torch.randn(2, 4, model.config.text.dim, requires_grad=True)
+    attend = BlockAttention(batch.query, model.config.prefix_len)
+    hidden, seen = answer_states(model, tokens, batch, attend)
+    (gradient,) = torch.autograd.grad(hidden.square().sum(), tokens, retain_graph=True, allow_unused=True)
+    assert gradient is None or not gradient.any()
+    assert torch.autograd.grad(seen.square().sum(), tokens)[0].any()
 
 
 def test_a_batch_moves_as_one() -> None:

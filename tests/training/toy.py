@@ -26,12 +26,12 @@ def toy_lexicon() -> Lexicon:
 
 
 def toy_config() -> MoondreamConfig:
-    """Four image tokens, width 32, two layers."""
+    """Four image tokens, width 32, four layers."""
     table = toy_lexicon().word_table()
     options = {"words": 7, "word_table": table, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 1.0}
     vision = VisionConfig(32, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=16, options=options)
     return MoondreamConfig(
-        TextConfig(32, 64, 2, FIRST_NAME + 7, 256, 2),
+        TextConfig(32, 64, 4, FIRST_NAME + 7, 256, 2),
         vision,
         RegionConfig(32, 16, 32, 16, 64, 32),
         TokenizerConfig(templates=templates(), segment_vertices=24),
@@ -64,5 +64,7 @@ def toy_batch(size: int) -> Batch:
         cells=torch.tensor([[0, -1, -1, 1]] * size),
         names=torch.from_numpy(np.stack([row["names"] for row in rows])),
         boxes=torch.from_numpy(np.stack([row["boxes"] for row in rows])),
+        points=torch.from_numpy(np.stack([row["points"] for row in rows])),
+        contours=torch.from_numpy(np.stack([row["contours"] for row in rows])),
         **{name: torch.from_numpy(np.stack([p[name] for p in packed])) for name in packed[0]},
     )

@@ -15,6 +15,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from photon.training.data.copyright import credit_of
+
 LARGEST = 900
 
 SHOWS = {
@@ -58,13 +60,17 @@ _SKIPPED = JUDGED | {"xy-grid", "spotlight-stage", "stars", "analogpattern_by_Pe
 
 @dataclass(frozen=True)
 class Background:
-    """A photograph: uint8 [height, width, 3], the named things it shows, where it comes from, its split."""
+    """A photograph: uint8 [height, width, 3], the named things it shows, where it comes from, its split.
+
+    credit: "author; licence".
+    """
 
     name: str
     pixels: np.ndarray
     shows: tuple[str, ...]
     source: str
     split: str
+    credit: str = ""
 
 
 def photographs(raw: Path) -> Iterator[Background]:
@@ -77,15 +83,17 @@ def photographs(raw: Path) -> Iterator[Background]:
     ):
         for path in sorted((raw / source).glob(pattern)):
             if path.stem not in _SKIPPED and path.suffix != ".db":
-                yield _read(path, source)
+                debian = source != "scikit-image"
+                credit = credit_of(raw / source, path) if debian else "CC0 Textures; CC0"
+                yield _read(path, source, credit)
 
 
-def _read(path: Path, source: str) -> Background:
+def _read(path: Path, source: str, credit: str) -> Background:
     split = next((split for split, names in HELD_OUT.items() if path.stem in names), "train")
     with Image.open(path) as image:
         image.thumbnail((LARGEST, LARGEST))
         pixels = np.asarray(image.convert("RGB"))
-    return Background(path.stem, pixels, SHOWS.get(path.stem, ()), source, split)
+    return Background(path.stem, pixels, SHOWS.get(path.stem, ()), source, split, credit)
 
 
 def texture(rng: np.random.Generator, side: int) -> np.ndarray:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import zipfile
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
-from photon.training.data.store import Cutout, write_cutouts
+from photon.training.data.fetch import unzip
+from photon.training.data.store import Cutout, keep_unfinished, write_cutouts
 
 SIDE = 256
+CHUNK = 40
+AT_ONCE = 2
 _CATALOG = "PluginFurnitureCatalog.properties"
 
 
@@ -37,8 +41,9 @@ def unpack_catalogues(package: Path, folder: Path) -> list[FurnitureModel]:
     for archive in sorted(package.rglob("*.sh3f")):
         target = folder / archive.stem
         if not target.exists():
-            with zipfile.ZipFile(archive) as bundle:
-                bundle.extractall(target)
+            unpacking = folder / f"unfinished-{archive.stem}"
+            unzip(archive, unpacking)
+            unpacking.rename(target)
         models += _read_catalogue(target)
     return models
 
@@ -148,25 +153,33 @@ def _lift(rgb: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return lifted
 
 
-def render_catalogues(package: Path, folder: Path, out: Path, views: int, chunk: int = 40) -> None:
-    """Views of all models below `package` into ``out/furniture-NN.bin``, one child process for each `chunk` models.
+def render_catalogues(package: Path, folder: Path, out: Path, views: int, most: int | None = None) -> None:
+    """Views of the first `most` models below `package` into ``out/furniture-NN.bin``, a child process for each `CHUNK`.
 
     A model that brings VTK down costs the rest of its chunk, not the run. Chunks that are there are kept.
     """
-    models = unpack_catalogues(package, folder)
+    models = unpack_catalogues(package, folder)[:most]
     context = multiprocessing.get_context("spawn")
-    running: list[multiprocessing.context.SpawnProcess] = []
-    for start in range(0, len(models), chunk):
-        path = out / f"furniture-{start // chunk:02d}.bin"
+    waiting: deque[tuple[multiprocessing.context.SpawnProcess, Path]] = deque()
+    starts = range(0, len(models), CHUNK)
+    for start in tqdm(starts, desc="3D models", unit=f"x{CHUNK}"):
+        path = out / f"furniture-{start // CHUNK:02d}.bin"
         if path.exists():
             continue
-        child = context.Process(target=_render_chunk, args=(models[start : start + chunk], views, start, path))
+        child = context.Process(target=_render_chunk, args=(models[start : start + CHUNK], views, start, path))
         child.start()
-        running.append(child)
-        if len(running) == 2:
-            running.pop(0).join()
-    for child in running:
-        child.join()
+        waiting.append((child, path))
+        if len(waiting) == AT_ONCE:
+            _finish(*waiting.popleft())
+    while waiting:
+        _finish(*waiting.popleft())
+
+
+def _finish(child: multiprocessing.context.SpawnProcess, path: Path) -> None:
+    child.join()
+    if child.exitcode:
+        print(f"{path.name} lacks its last models: rendering one of them ended with exit status {child.exitcode}")
+        keep_unfinished(path)
 
 
 def _render_chunk(models: list[FurnitureModel], views: int, seed: int, path: Path) -> None:

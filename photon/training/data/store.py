@@ -50,9 +50,12 @@ def trim(pixels: np.ndarray, largest: int) -> np.ndarray | None:
 
 
 def write_cutouts(path: Path, cutouts: Iterable[Cutout], largest: int = 224) -> int:
-    """Writes ``path`` (raw pixels) and beside it ``.jsonl`` (one entry a line, as it goes); returns the count."""
+    """Writes ``path`` (raw pixels) and beside it ``.jsonl`` (one entry a line); returns the count.
+
+    While it is written, both have another name (see `keep_unfinished`): what has its name is complete.
+    """
     offset = count = 0
-    with path.open("wb") as file, path.with_suffix(".jsonl").open("w") as index:
+    with _unfinished(path).open("wb") as file, _unfinished(path.with_suffix(".jsonl")).open("w") as index:
         for cutout in cutouts:
             pixels = trim(cutout.pixels, largest)
             if pixels is None:
@@ -65,7 +68,18 @@ def write_cutouts(path: Path, cutouts: Iterable[Cutout], largest: int = 224) -> 
             index.flush()
             offset += pixels.size
             count += 1
+    keep_unfinished(path)
     return count
+
+
+def keep_unfinished(path: Path) -> None:
+    """Gives a store that `write_cutouts` did not finish its name: it keeps the cut-outs that it holds."""
+    for file in (path.with_suffix(".jsonl"), path):
+        _unfinished(file).replace(file)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"unfinished-{path.name}.part")
 
 
 class CutoutStore:
