@@ -22,10 +22,11 @@ from photon.errors import (
 
 if TYPE_CHECKING:
     from photon.asking import ImageLike
-    from photon.catalog import ModelInfo, models_available
+    from photon.catalog import ModelInfo, memory_of, models_available
     from photon.config import EngineConfig
     from photon.engine import Photon
     from photon.models.download import download
+    from photon.models.public import model_name
     from photon.models.vocabulary import Vocabulary
     from photon.result import Result
     from photon.streaming import AsyncStream, Stream
@@ -52,6 +53,8 @@ __all__ = [
     "UnsupportedSkillError",
     "Vocabulary",
     "download",
+    "memory_of",
+    "model_name",
     "models_available",
 ]
 
@@ -67,6 +70,8 @@ _HOMES = {
     "Stream": "streaming",
     "Vocabulary": "models.vocabulary",
     "download": "models.download",
+    "memory_of": "catalog",
+    "model_name": "models.public",
     "models_available": "catalog",
 }
 

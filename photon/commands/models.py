@@ -33,15 +33,22 @@ def list_models(options: argparse.Namespace) -> None:
 
 
 def table(models: list[ModelInfo]) -> str:
-    """One line a model, and under it why it cannot be loaded."""
-    width = max(len(model.name) for model in models)
+    """One line a model, and under it why it cannot be loaded or what a skill of it still needs."""
+    rows = [("model", "weights", "on disk", "fits", "skills")]
+    rows += [
+        (m.name, f"{m.bytes / 1e9:.2f} GB", _yes(m.on_disk), _yes(m.fits), ", ".join(m.skills) or "-") for m in models
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    notes: list[list[str]] = [[], *([m.reason, *m.lacks.values()] for m in models)]
     lines = []
-    for m in models:
-        here = "here" if m.on_disk else "not here"
-        lines.append(f"{m.name:{width}}  {m.bytes / 1e9:6.2f} GB  {here:8}  {', '.join(m.skills)}")
-        if m.reason:
-            lines.append(f"{'':{width}}  {m.reason}")
+    for row, said in zip(rows, notes, strict=True):
+        lines.append("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
+        lines += [f"    {note}" for note in said if note]
     return "\n".join(lines)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def download_model(options: argparse.Namespace) -> None:

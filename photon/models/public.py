@@ -47,13 +47,25 @@ PUBLISHED: Mapping[str, Published] = {
     "moondream3.1": Published(MOONDREAM_3, Repo("moondream/moondream3.1-9B-A2B", "main")),
     "moondream-0.5b": Published(MOONDREAM_HALF),
 }
-"""By the names that `load_model` takes. Of the 0.5B model only ONNX files are public."""
+"""By the names that `load_model` takes. Of the 0.5B model only ONNX files are public.
+
+Of moondream3.1 no commit is known to work, so that it follows its branch: the files that are fetched first stay, and
+moondream3.1@COMMIT is another revision.
+"""
 
 
 def published_model(name: str) -> Published | None:
     """The public checkpoint of a name, or of name@revision. Raises ModelLoadError for a revision that is too old."""
     base, _, revision = name.partition("@")
     return PUBLISHED[base].at(revision) if base in PUBLISHED else None
+
+
+def model_name(name_or_path: str) -> str:
+    """What a model is called: its name, that of its folder, or of its weight file without the ending."""
+    if name_or_path in BUNDLED or published_model(name_or_path) is not None:
+        return name_or_path
+    path = Path(name_or_path).expanduser()
+    return path.stem if path.is_file() else path.resolve().name
 
 
 def unknown(name: str) -> str:
@@ -66,6 +78,7 @@ def not_here(name: str) -> str:
 
 def not_public(name: str) -> str:
     return (
-        f"The weights of {name} are not public in a form that can be fetched; name the folder or file that holds them, "
-        "with their tokenizer.json beside them."
+        f"The weights of {name} are not public in a form that can be fetched: what is published of it are ONNX files. "
+        "Name the folder or the .safetensors file that holds them, with their tokenizer.json beside them, or take "
+        "moondream2."
     )

@@ -17,7 +17,7 @@ from photon.models.moondream.names import is_family_b, our_names
 from photon.models.moondream.published import fitted, recognised, tokenizer_repo
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.moondream.weights import load_moondream
-from photon.models.public import BUNDLED, not_here, not_public, published_model, unknown
+from photon.models.public import BUNDLED, model_name, not_here, not_public, published_model, unknown
 from photon.models.vocabulary import Vocabulary
 
 
@@ -45,25 +45,37 @@ def load_model(name_or_path: str, device: torch.device, dtype: torch.dtype) -> L
     published = published_model(name_or_path)
     if published is not None and published.repo is not None:
         return _load_published(name_or_path, published.repo, published.config, device, dtype)
+    return _load_path(model_name(name_or_path), existing(name_or_path), device, dtype)
+
+
+def existing(name_or_path: str) -> Path:
+    """The path of a model that is not fetched by name. Raises ModelLoadError if there is none."""
     path = Path(name_or_path).expanduser()
     if path.exists():
-        return _load_path(path.stem if path.is_file() else path.resolve().name, path, device, dtype)
-    if published is not None:
+        return path
+    if published_model(name_or_path) is not None:
         raise ModelLoadError(not_public(name_or_path))
     raise ModelLoadError(f"{unknown(name_or_path)}; a folder or a .safetensors file works too.")
 
 
-def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
-    folder = path.parent if path.is_file() else path
+def config_at(path: Path) -> MoondreamConfig:
+    """Of a checkpoint folder or file: its config.json's, or that of the public model that it is."""
+    if _has_own_config(folder := _folder_of(path)):
+        return MoondreamConfig.from_dict(read_json(folder / CONFIG))
     checkpoint = Checkpoint.open(path)
-    if _has_own_config(folder):
-        config = MoondreamConfig.from_dict(read_json(folder / CONFIG))
-        tokenizer = Tokenizer.load(folder / TOKENIZER)
-    else:
-        config = recognised(_our_shapes(checkpoint), is_family_b(checkpoint.shapes))
-        tokenizer = _tokenizer_beside(folder, name, config)
-    model = load_moondream(config, checkpoint, device, dtype)
+    return recognised(_our_shapes(checkpoint), is_family_b(checkpoint.shapes))
+
+
+def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
+    folder, config = _folder_of(path), config_at(path)
+    own = _has_own_config(folder)
+    tokenizer = Tokenizer.load(folder / TOKENIZER) if own else _tokenizer_beside(folder, name, config)
+    model = load_moondream(config, Checkpoint.open(path), device, dtype)
     return LoadedModel(name, model, tokenizer, _vocabulary_of(folder))
+
+
+def _folder_of(path: Path) -> Path:
+    return path.parent if path.is_file() else path
 
 
 def _vocabulary_of(folder: Path) -> Vocabulary | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -178,3 +178,32 @@ def test_a_model_that_is_too_large_says_how_much_it_needs(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr("photon.catalog.memory_bytes", lambda device: None)
     assert all(m.fits for m in models_available(EngineConfig(device="cpu")))
+
+
+def test_any_name_that_loads_can_be_looked_up(hub: FakeHub) -> None:
+    names = [str(PARITY / "md2"), str(FILE), "moondream2@2026-01-01", "moondream9", "moondream2@2024-08-26"]
+    folder, file, revision, unknown, old = models_available(EngineConfig(device="cpu"), names)
+    assert [m.name for m in (folder, file, revision)] == ["md2", "model", "moondream2@2026-01-01"]
+    assert (folder.on_disk, folder.fits, folder.reason, folder.fetchable) == (True, True, "", False)
+    assert (
+        folder.bytes
+        == file.bytes
+        == sum(p.numel() for p in load_model(names[0], CPU, torch.float32).model.parameters()) * 4
+    )
+    assert folder.needed_bytes > folder.bytes
+    assert (revision.on_disk, revision.fetchable) == (False, True)
+    assert "There is no model 'moondream9'" in unknown.reason
+    assert "earlier format" in old.reason
+    assert hub.sent == []
+
+
+def test_a_skill_that_needs_a_second_model_says_so_until_it_is_here(hub: FakeHub, tmp_path: Path) -> None:
+    def lacks(mask_model: str) -> Mapping[str, str]:
+        (found,) = models_available(EngineConfig(device="cpu", mask_model=mask_model), [str(PARITY / "md2")])
+        return found.lacks
+
+    assert "python -m photon download sam2.1-small" in lacks("sam2.1-small")["segment"]
+    for file in ("config.json", "model.safetensors"):
+        (tmp_path / file).write_text("{}")
+    assert lacks(str(tmp_path)) == {}
+    assert models_available(EngineConfig(device="cpu"), ["photon-tiny"])[0].lacks == {}
