@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 
 import cv2
-import numpy as np
 
-from photon.training.data.compose import Library, Scene, compose
+from photon.training.data.compose import Library, compose
 from photon.training.data.library import open_library
+from photon.training.data.scenes import truth
 
 SHAPE = (600, 800)
 BACKGROUNDS = {
@@ -38,19 +38,6 @@ def example_library(material: Path) -> Library:
     library.drawings = {}
     library.unnamed = []
     return library
-
-
-def truth(scene: Scene) -> list[dict[str, object]]:
-    """The things of a scene as plain lists, coordinates in 0..1."""
-    return [
-        {
-            "name": thing.name,
-            "box": np.round(thing.box, 5).tolist(),
-            "point": np.round(thing.point, 5).tolist(),
-            "contour": np.round(thing.contour, 4).tolist(),
-        }
-        for thing in scene.objects
-    ]
 
 
 def main() -> None:

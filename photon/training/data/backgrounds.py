@@ -55,6 +55,9 @@ JUDGED = {
 }  # fmt: skip
 """Pictures that belong to the photographs with which the model is judged: never part of a scene."""
 
+SURFACES = {"brick": "CC0Textures; CC0", "grass": "linolafett; CC0", "gravel": "CC0Textures; CC0"}
+"""Whose the pictures of scikit-image are, by its documentation (``skimage.data``)."""
+
 _SKIPPED = JUDGED | {"xy-grid", "spotlight-stage", "stars", "analogpattern_by_Peter_Nerlich"}
 
 
@@ -83,8 +86,7 @@ def photographs(raw: Path) -> Iterator[Background]:
     ):
         for path in sorted((raw / source).glob(pattern)):
             if path.stem not in _SKIPPED and path.suffix != ".db":
-                debian = source != "scikit-image"
-                credit = credit_of(raw / source, path) if debian else "CC0 Textures; CC0"
+                credit = SURFACES.get(path.stem) or credit_of(raw / source, path)
                 yield _read(path, source, credit)
 
 

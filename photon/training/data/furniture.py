@@ -67,8 +67,10 @@ def _read_catalogue(folder: Path) -> list[FurnitureModel]:
 def render_views(model: FurnitureModel, views: int, rng: np.random.Generator) -> Iterator[Cutout]:
     """Cut-outs of `model` from `views` sides; sides that show almost nothing are left out."""
     import vtkmodules.vtkRenderingOpenGL2  # noqa: F401  registers the OpenGL back end
+    from vtkmodules.vtkCommonCore import vtkLogger
     from vtkmodules.vtkRenderingCore import vtkRenderer, vtkRenderWindow
 
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # many models name materials that they do not bring
     window, renderer = vtkRenderWindow(), vtkRenderer()
     window.SetOffScreenRendering(1)
     window.SetMultiSamples(8)
