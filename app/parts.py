@@ -174,6 +174,27 @@ def race_view() -> gr.HTML:
     return _drawn('<div class="ph-race-body"></div>', "time", "race", elem_id="race-view")
 
 
+def gains_head() -> gr.HTML:
+    """What the estimate is, and what of it is measured."""
+    return gr.HTML(
+        """
+        <section class="ph-race">
+          <h2>What a GPU would gain</h2>
+          <p class="ph-hint">Modelled, not measured: how long a GPU takes for a step is given by published figures.
+          Only the bookkeeping is this server's own, measured when you ask.</p>
+        </section>
+        """,
+        js_on_load=None,
+        apply_default_css=False,
+        padding=False,
+    )
+
+
+def gains_view() -> gr.HTML:
+    """The estimate; value: {"text", "problem", "report": {"accelerators": app.gains.shown, "note"}}."""
+    return _drawn('<div class="ph-race-body ph-gains-body"></div>', "gains", elem_id="gains-view")
+
+
 def batch_input() -> gr.File:
     """Many pictures; hands over the paths as they are, without Gradio's empty temporary file for each."""
     made = gr.File(file_count="multiple", label="Pictures", height=140, elem_id="batch-in")

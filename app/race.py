@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -14,8 +15,11 @@ import numpy as np
 from app.asking import Answer, Question, QuestionError, ask
 from app.backend import Engine
 from app.timeline import own_steps, timeline
+from photon import StepRecord
+from photon.request import ImageRef
 
 MAX_COUNT = 64
+MAX_PICTURES = 16
 IN_FLIGHT = (1, 4, 16)
 SCORE_SLACK = 1e-3  # scores may differ in the last places when batch mates differ
 MODES = (("blocking", False), ("pipelined", True))
@@ -34,44 +38,58 @@ Progress = tuple[str, int]  # mode, requests done
 
 
 async def race(
-    engine: Engine, image: Any, question: Question, count: int, in_flight: int
+    engine: Engine, images: Sequence[Any], question: Question, count: int, in_flight: int
 ) -> AsyncGenerator[Progress | dict[str, Any], None]:
     """Yields (mode, done) while it runs, and at last the report (see `_report`).
 
-    The names of the question take turns. One request goes first, uncounted, so that neither mode
-    pays for the picture's prefill. Raises QuestionError for counts that are not allowed.
+    The names of the question take turns, and then the pictures. What runs first is not counted: one request, and then
+    as many together as the race lets run. So no mode pays for a cold start, nor for the prefill of a single picture.
+    Several pictures are new to the engine in either mode, and their prefills count. Raises QuestionError for counts
+    that are not allowed and for a name that the model refuses.
     """
     if not 1 <= count <= MAX_COUNT:
         raise QuestionError(f"A race of {count} requests is not possible; allowed are 1 to {MAX_COUNT}.")
     if in_flight not in IN_FLIGHT:
         raise QuestionError(f"{in_flight} requests in flight are not offered; allowed are {IN_FLIGHT}.")
-    for first in await ask(engine, image, replace(question, names=question.names[:1])):
+    if not 1 <= len(images) <= MAX_PICTURES:
+        raise QuestionError(f"A race is about 1 to {MAX_PICTURES} pictures; these are {len(images)}.")
+    for first in await ask(engine, images[0], replace(question, names=question.names[:1])):
         if first.problem:
             raise QuestionError(first.problem)
+    async with aclosing(_run(engine, images[:1], question, min(in_flight, count), in_flight)) as parts:
+        async for _ in parts:
+            pass
     since = max((step.step for step in engine.steps()), default=0)
     runs: dict[str, Run] = {}
     for mode, pipelined in MODES:
         asked = replace(question, pipelined=pipelined)
-        async with aclosing(_run(engine, image, asked, count, in_flight)) as parts:
+        shown = images if len(images) == 1 else [as_new(image) for image in images]
+        async with aclosing(_run(engine, shown, asked, count, in_flight)) as parts:
             async for part in parts:
                 if isinstance(part, Run):
                     runs[mode] = part
                 else:
                     yield mode, part
-    yield _report(engine, runs, since, in_flight)
+    yield _report(engine, runs, since, in_flight) | {"pictures": len(images)}
+
+
+def as_new(image: Any) -> Any:
+    """The same picture under a key that the engine has not seen, so that it cannot use an earlier prefill."""
+    return replace(image, key=image.key + secrets.token_bytes(8)) if isinstance(image, ImageRef) else image
 
 
 async def _run(
-    engine: Engine, image: Any, question: Question, count: int, in_flight: int
+    engine: Engine, images: Sequence[Any], question: Question, count: int, in_flight: int
 ) -> AsyncGenerator[int | Run, None]:
     """Yields how many requests are done, and at last the Run. Closing it cancels what is in flight."""
     gate = asyncio.Semaphore(in_flight)
 
     async def one(index: int) -> tuple[Answer, float]:
-        name = question.names[index % len(question.names)]
+        turn, place = divmod(index, len(question.names))
         async with gate:
             start = time.perf_counter()
-            (answer,) = await ask(engine, image, replace(question, names=(name,)))
+            asked = replace(question, names=(question.names[place],))
+            (answer,) = await ask(engine, images[turn % len(images)], asked)
             return answer, (time.perf_counter() - start) * 1e3
 
     begin = time.perf_counter()
@@ -103,7 +121,26 @@ def _report(engine: Engine, runs: dict[str, Run], since: int, in_flight: int) ->
         "ratio": round(blocking.wall_s / pipelined.wall_s, 3),
         "equal": equal,
         "scale_ms": max(figures["timeline"]["end_ms"] for figures in modes.values()),
+        "device_ratio": _device_ratio(steps, blocking, pipelined),
     }
+
+
+def _device_ratio(steps: Sequence[StepRecord], blocking: Run, pipelined: Run) -> float | None:
+    """How much longer the same forward took with the pipeline off: 1 where only bookkeeping differs.
+
+    Anything else is the machine, which had other work during one of the runs. Compared are decode steps of as many
+    rows as most had; None where one of the runs has none.
+    """
+    forwards: list[dict[int, list[float]]] = []
+    for run in (blocking, pipelined):
+        by_rows: dict[int, list[float]] = {}
+        for step in own_steps(steps, run.answers):
+            if step.kind == "decode":
+                by_rows.setdefault(len(step.requests), []).append(step.forward_end_s - step.forward_start_s)
+        forwards.append(by_rows)
+    off, on = forwards
+    rows = max(off.keys() & on.keys(), key=lambda rows: len(off[rows]), default=None)
+    return None if rows is None else round(float(np.median(off[rows]) / np.median(on[rows])), 3)
 
 
 def _figures(run: Run) -> dict[str, Any]:

@@ -7,9 +7,11 @@ import gradio as gr
 from app import parts
 from app.asking import MAX_OBJECTS
 from app.batch_view import BatchView
+from app.gains import Gains
+from app.gains_view import gains_panel
 from app.handlers import Handlers
 from app.race import IN_FLIGHT, MAX_COUNT
-from app.race_view import RaceView
+from app.race_view import MANY, ONE, RaceView
 
 TITLE = "Photon Demo"
 QUEUE_SIZE = 512  # events that may wait in Gradio
@@ -63,9 +65,11 @@ def build_page(handlers: Handlers) -> gr.Blocks:
             in_flight = gr.Radio(
                 list(IN_FLIGHT), value=4, label="In flight together", scale=2, min_width=160, elem_id="in-flight"
             )
+            about = gr.Radio([ONE, MANY], value=ONE, label="About", scale=2, min_width=220, elem_id="race-about")
             start = gr.Button("Race", elem_id="race-start", scale=1, min_width=100)
             stop = gr.Button("Stop", visible=False, elem_id="race-stop", scale=1, min_width=100)
         raced = parts.race_view()
+        gains_panel(Gains())
         with gr.Accordion("Batch: the same question about up to 64 pictures", open=False, elem_id="batch"):
             files = parts.batch_input()
             with gr.Row():
@@ -91,7 +95,8 @@ def build_page(handlers: Handlers) -> gr.Blocks:
             chosen.success(handlers.run, asked, answered, **quiet),
         ]
         cancel.click(handlers.cancelled, None, [status, run, cancel], cancels=running, **quiet)
-        racing = start.click(races.start, [picture, task, text, most, count, in_flight], [raced, start, stop], **quiet)
+        raced_on = [picture, task, text, most, count, in_flight, about, files]
+        racing = start.click(races.start, raced_on, [raced, start, stop], **quiet)
         stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
         batching = begin.click(batches.start, [files, task, text, pipelined, most], [batched, begin, end], **quiet)
         end.click(batches.stopped, None, [batched, begin, end], cancels=[batching], **quiet)

@@ -29,11 +29,12 @@ function drawTable(report) {
 
 function drawVerdict(report) {
   const equal = report.equal === report.count ? `all ${report.count} answers are equal` : `${report.count - report.equal} of ${report.count} answers differ`;
+  const about = report.pictures > 1 ? `, about ${report.pictures} pictures, each new to the engine in both runs` : "";
   return node(
     "p",
     { class: "ph-verdict" },
     node("b", { text: `× ${report.ratio.toFixed(2)}` }),
-    node("span", { text: `requests per second with the pipeline on; ${equal}.` }),
+    node("span", { text: `requests per second with the pipeline on; ${equal}${about}.` }),
   );
 }
 
@@ -46,7 +47,8 @@ function draw() {
   if (report) {
     blocks.push(drawVerdict(report), drawTable(report));
     for (const mode of ["blocking", "pipelined"]) blocks.push(timelinePanel(report.modes[mode].timeline, NAMES[mode], report.scale_ms || 1));
-    blocks.push(drawLegend(report.modes.blocking.timeline));
+    const lines = Object.values(report.modes).map((mode) => mode.timeline);
+    blocks.push(drawLegend(...lines));
     if (value.note) blocks.push(node("p", { class: "ph-hint", text: value.note }));
   }
   find(".ph-race-body").replaceChildren(...blocks);

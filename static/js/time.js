@@ -125,10 +125,10 @@ function drawTimeline(line, view, readout) {
   return chart;
 }
 
-function drawLegend(line) {
-  const seen = new Set(line.spans.map((span) => span[1]));
-  if (line.bubbles.length) seen.add("bubble");
-  if (line.steps.some((step) => step.zombies)) seen.add("zombie");
+function drawLegend(...lines) {
+  const seen = new Set(lines.flatMap((line) => line.spans.map((span) => span[1])));
+  if (lines.some((line) => line.bubbles.length)) seen.add("bubble");
+  if (lines.some((line) => line.steps.some((step) => step.zombies))) seen.add("zombie");
   const items = KINDS.filter(([kind]) => seen.has(kind));
   return node("ul", { class: "ph-legend" }, ...items.map(([kind, words]) => node("li", {}, node("i", { class: `ph-chip ph-${kind}` }), node("span", { text: words }))));
 }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.asking import Answer, Question, QuestionError
-from app.race import race, same
-from photon import Result
+from app.race import MAX_PICTURES, race, same
+from photon import Result, StepRecord
+from photon.request import ImageRef
 from tests.app.scripted import ScriptedEngine
 
 IMAGE = np.zeros((4, 6, 3), np.uint8)
@@ -21,18 +23,18 @@ def run(engine: ScriptedEngine, count: int = 6, in_flight: int = 4) -> tuple[lis
     """All progress, and the report."""
 
     async def collect() -> list[Any]:
-        return [part async for part in race(engine, IMAGE, QUESTION, count, in_flight)]
+        return [part async for part in race(engine, [IMAGE], QUESTION, count, in_flight)]
 
     *progress, report = asyncio.run(collect())
     return progress, report
 
 
-def test_both_modes_get_the_same_requests_after_one_that_warms_up() -> None:
+def test_both_modes_get_the_same_requests_after_those_that_warm_up() -> None:
     engine = ScriptedEngine()
     _, report = run(engine)
     modes = [call.options["pipelined"] for call in engine.calls]
-    assert modes == [True] + [False] * 6 + [True] * 6
-    names = [call.object for call in engine.calls[1:]]
+    assert modes == [True] * (1 + 4) + [False] * 6 + [True] * 6
+    names = [call.object for call in engine.calls[5:]]
     assert names[:6] == names[6:] == ["cat", "dog"] * 3
     assert (report["count"], report["equal"]) == (6, 6)
 
@@ -50,7 +52,7 @@ def test_no_more_than_asked_are_in_flight(in_flight: int) -> None:
 
     async def watch() -> None:
         nonlocal most
-        async for _ in race(engine, IMAGE, QUESTION, 8, in_flight):
+        async for _ in race(engine, [IMAGE], QUESTION, 8, in_flight):
             most = max(most, engine.stats()["running"])
 
     asyncio.run(watch())
@@ -90,7 +92,7 @@ def test_counts_beyond_what_is_offered_are_refused(count: int, in_flight: int) -
 
 def test_a_name_that_the_model_refuses_stops_the_race_at_once() -> None:
     async def collect() -> None:
-        async for _ in race(ScriptedEngine(), IMAGE, Question("detect", ("xyzzy",)), 4, 1):
+        async for _ in race(ScriptedEngine(), [IMAGE], Question("detect", ("xyzzy",)), 4, 1):
             pass
 
     with pytest.raises(QuestionError, match="xyzzy"):
@@ -101,7 +103,7 @@ def test_leaving_a_race_cancels_what_is_in_flight() -> None:
     engine = ScriptedEngine()
 
     async def leave() -> None:
-        parts = race(engine, IMAGE, QUESTION, 8, 4)
+        parts = race(engine, [IMAGE], QUESTION, 8, 4)
         engine.delay_s = 0.0
         async for _ in parts:
             engine.delay_s = 30
@@ -111,6 +113,66 @@ def test_leaving_a_race_cancels_what_is_in_flight() -> None:
 
     asyncio.run(leave())
     assert all(call.state != "running" for call in engine.calls)
+
+
+@dataclass
+class Keyed(ScriptedEngine):
+    """Takes encoded images, and notes the key of each."""
+
+    keys: list[bytes] = field(default_factory=list)
+
+    async def _answer(self, verb: str, image: Any, name: str, options: dict[str, Any]) -> Result:
+        self.keys.append(image.key)
+        return await super()._answer(verb, image.pixels, name, options)
+
+
+def keys_of_a_race(pictures: int) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """The keys that the engine saw first, with the pipeline off, and with it on."""
+    engine = Keyed()
+    images = [ImageRef.of(np.full((4, 6, 3), shade, np.uint8)) for shade in range(pictures)]
+
+    async def collect() -> None:
+        async for _ in race(engine, images, Question("detect", ("cat",)), 6, 1):
+            pass
+
+    asyncio.run(collect())
+    return engine.keys[:2], engine.keys[2:8], engine.keys[8:]
+
+
+def test_pictures_take_turns_and_are_new_to_the_engine_in_either_mode() -> None:
+    first, off, on = keys_of_a_race(3)
+    for run_keys in (off, on):
+        assert len(set(run_keys)) == 3
+        assert run_keys[:3] == run_keys[3:]
+    assert not {*first} & {*off}
+    assert not {*off} & {*on}
+
+
+def test_a_single_picture_keeps_its_prefill() -> None:
+    first, off, on = keys_of_a_race(1)
+    assert len({*first, *off, *on}) == 1
+
+
+@pytest.mark.parametrize("pictures", [0, MAX_PICTURES + 1])
+def test_a_race_is_about_a_bounded_number_of_pictures(pictures: int) -> None:
+    async def collect() -> None:
+        async for _ in race(ScriptedEngine(), [IMAGE] * pictures, QUESTION, 4, 1):
+            pass
+
+    with pytest.raises(QuestionError, match=f"these are {pictures}"):
+        asyncio.run(collect())
+
+
+def test_a_machine_that_was_busy_during_one_run_shows_in_the_report() -> None:
+    class Busy(ScriptedEngine):
+        def steps(self, since: int = 0) -> list[StepRecord]:
+            return [step if step.mode == "pipelined" else slowed(step) for step in super().steps(since)]
+
+    def slowed(step: StepRecord) -> StepRecord:
+        return step._replace(forward_end_s=step.forward_start_s + 2 * (step.forward_end_s - step.forward_start_s))
+
+    assert run(ScriptedEngine())[1]["device_ratio"] == pytest.approx(1, abs=0.01)
+    assert run(Busy())[1]["device_ratio"] == pytest.approx(2, abs=0.01)
 
 
 @pytest.mark.parametrize(

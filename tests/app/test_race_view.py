@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 from app.backend import Backend
 from app.ingest import Limits
 from app.pictures import Picture, PictureStore
-from app.race_view import RaceView
+from app.race_view import EVEN, MANY, RaceView
 from tests.app.scripted import ScriptedEngine
 
 
@@ -103,3 +104,51 @@ def test_what_cannot_race_is_said(
     assert words in last[0]["text"]
     assert last[1]["visible"] is True
     assert not view.turn.locked()
+
+
+def files(tmp_path: Path, count: int, size: tuple[int, int] = (20, 10)) -> list[str]:
+    paths = [tmp_path / f"{index}.png" for index in range(count)]
+    for shade, path in enumerate(paths):
+        Image.new("RGB", size, (shade, 0, 0)).save(path)
+    return [str(path) for path in paths]
+
+
+def race_the_batch(view: RaceView, given: list[str] | None) -> dict[str, Any]:
+    outputs = view.start(None, "Detect", "cat", 50, 4, 4, MANY, given)
+    return dict(asyncio.run(collect(outputs))[-1][0])
+
+
+def test_the_batchs_pictures_can_race(view: RaceView, engine: ScriptedEngine, tmp_path: Path) -> None:
+    value = race_the_batch(view, files(tmp_path, 2))
+    assert value["report"]["pictures"] == 2
+    assert value["report"]["equal"] == 4
+    assert {call.shape for call in engine.calls} == {(10, 20, 3)}
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "words"),
+    [(0, (1, 1), "add pictures to the batch"), (17, (1, 1), "17"), (2, (6000, 5000), "50 m")],
+)
+def test_which_batches_cannot_race_is_said(
+    view: RaceView, tmp_path: Path, count: int, size: tuple[int, int], words: str
+) -> None:
+    value = race_the_batch(view, files(tmp_path, count, size))
+    assert value["problem"]
+    assert words in value["text"]
+
+
+def test_a_file_of_the_batch_that_is_no_picture_is_named(view: RaceView, tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_bytes(b"text")
+    value = race_the_batch(view, [*files(tmp_path, 1), str(tmp_path / "text.png")])
+    assert value["text"].startswith("text.png: ")
+    assert not view.turn.locked()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(2.0, "pipeline off"), (0.5, "pipeline on"), (1.0, "no GPU"), (None, "no GPU")]
+)
+def test_a_race_on_a_busy_machine_says_so(view: RaceView, ratio: float | None, words: str) -> None:
+    note = view._note({"device_ratio": ratio})
+    assert words in note
+    assert ("2.00 times" in note) == (ratio not in (None, 1.0))
+    assert EVEN[0] < 1 < EVEN[1]
