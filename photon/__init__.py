@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from photon.config import EngineConfig
     from photon.engine import Photon
     from photon.models.download import download
+    from photon.models.progress import Progress
     from photon.models.public import model_name
     from photon.models.vocabulary import Vocabulary
     from photon.result import Result
@@ -44,6 +45,7 @@ __all__ = [
     "ModelLoadError",
     "Photon",
     "PhotonError",
+    "Progress",
     "QueueFullError",
     "RequestCancelledError",
     "Result",
@@ -65,6 +67,7 @@ _HOMES = {
     "Metrics": "trace",
     "ModelInfo": "catalog",
     "Photon": "engine",
+    "Progress": "models.progress",
     "Result": "result",
     "StepRecord": "trace",
     "Stream": "streaming",

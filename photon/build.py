@@ -21,6 +21,7 @@ from photon.memory.prefix_cache import PrefixCache
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.tower import Crops
+from photon.models.progress import Progress, unseen
 from photon.models.registry import LoadedModel, load_model
 from photon.request import Rgb
 from photon.runtime.executor import Executor, ModelExecutor
@@ -119,7 +120,7 @@ class Built:
         self.device.close()
 
 
-def build(name: str, config: EngineConfig) -> Built:
+def build(name: str, config: EngineConfig, progress: Progress = unseen) -> Built:
     """Raises `ModelLoadError`; nothing keeps running then."""
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -127,7 +128,7 @@ def build(name: str, config: EngineConfig) -> Built:
     device = make_device(config.device)
     try:
         dtype = getattr(torch, config.dtype) if config.dtype else default_dtype(device.torch_device)
-        return _start(load_model(name, device.torch_device, dtype), config, device, dtype)
+        return _start(load_model(name, device.torch_device, dtype, progress), config, device, dtype)
     except BaseException:
         device.close()
         raise

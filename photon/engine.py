@@ -11,6 +11,7 @@ import torch
 from photon.asking import Asking, ImageLike, RefsLike, SettingsLike, image_ref
 from photon.build import Built, build
 from photon.config import EngineConfig
+from photon.models.progress import Progress, unseen
 from photon.models.vocabulary import Vocabulary
 from photon.request import ImageRef
 from photon.result import Result
@@ -47,9 +48,12 @@ class Photon:
         self._ask = self._asking.ask
 
     @classmethod
-    def load(cls, name_or_path: str, config: EngineConfig | None = None) -> Photon:
-        """Load a model by name, folder or .safetensors file and start its engine. Raises `ModelLoadError`."""
-        return cls(build(name_or_path, config or EngineConfig()))
+    def load(cls, name_or_path: str, config: EngineConfig | None = None, progress: Progress | None = None) -> Photon:
+        """Load a model by name, folder or .safetensors file and start its engine. Raises `ModelLoadError`.
+
+        progress: called with the share of the weights that are read, 0..1.
+        """
+        return cls(build(name_or_path, config or EngineConfig(), progress or unseen))
 
     # -- verbs: arguments and results are those of the official client ---------------------------------------------
 

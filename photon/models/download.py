@@ -9,14 +9,16 @@ from photon.masks.published import FILES, MASK_MODELS
 from photon.models.files import TOKENIZER
 from photon.models.hub import fetch, fetch_weights
 from photon.models.moondream.published import tokenizer_repo
+from photon.models.progress import Progress, unseen
 from photon.models.public import BUNDLED, PUBLISHED, not_public, published_model, unknown
 
 
-def download(name: str) -> Path:
+def download(name: str, progress: Progress = unseen) -> Path:
     """Fetch what is missing of a model's files, with progress bars on stderr; returns the folder of its weights.
 
-    name: a public model, name@revision for another revision than the pinned one, or a mask model. Raises
-    ModelLoadError, whose sentence says why it cannot be had, as when the Hub cannot be reached.
+    name: a public model, name@revision for another revision than the pinned one, or a mask model. progress: called
+    with the share of the weights that are here, 0..1. Raises ModelLoadError, whose sentence says why it cannot be had,
+    as when the Hub cannot be reached.
     """
     if name in BUNDLED:
         return BUNDLED[name]
@@ -29,7 +31,7 @@ def download(name: str) -> Path:
         raise ModelLoadError(not_public(name))
     if tokenizer := tokenizer_repo(published.config):
         fetch(tokenizer, TOKENIZER)
-    return fetch_weights(published.repo)
+    return fetch_weights(published.repo, progress)
 
 
 def name_at(name: str, revision: str | None) -> str:

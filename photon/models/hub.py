@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from photon.errors import ModelLoadError
 from photon.models.files import INDEX, SINGLE, read_index
+from photon.models.progress import Progress, part_of, unseen
 
 
 @dataclass(frozen=True)
@@ -42,27 +44,28 @@ def find_weights(repo: Repo) -> Path | None:
     return files[0].parent if all(files) and files[0] else None
 
 
-def fetch(repo: Repo, file: str) -> Path:
+def fetch(repo: Repo, file: str, progress: Progress = unseen) -> Path:
     """Download the file unless it is in the local cache; shows a progress bar on stderr, goes on where it stopped.
 
     Raises ModelLoadError that says in one sentence why it cannot be had.
     """
-    path = _fetch(repo, file)
+    path = _fetch(repo, file, progress)
     if path is None:
         raise ModelLoadError(f"There is no file {file} in {repo}.")
     return path
 
 
-def fetch_weights(repo: Repo) -> Path:
+def fetch_weights(repo: Repo, progress: Progress = unseen) -> Path:
     """Download all weight files that are not in the local cache; returns their folder. Raises as `fetch`."""
     if found := find_weights(repo):
         return found
     index = _fetch(repo, INDEX)
     needed = sorted(set(read_index(index).values())) if index else [SINGLE]
-    return [fetch(repo, file) for file in needed][-1].parent
+    parts = (part_of(progress, index, len(needed)) for index in range(len(needed)))
+    return [fetch(repo, file, part) for file, part in zip(needed, parts, strict=True)][-1].parent
 
 
-def _fetch(repo: Repo, file: str) -> Path | None:
+def _fetch(repo: Repo, file: str, progress: Progress = unseen) -> Path | None:
     """None if the repository has no such file."""
     if found := find(repo, file):
         return found
@@ -70,7 +73,7 @@ def _fetch(repo: Repo, file: str) -> Path | None:
 
     try:
         get_hf_file_metadata(hf_hub_url(repo.id, file, revision=repo.revision))  # fails at once, the next one retries
-        return Path(hf_hub_download(repo.id, file, revision=repo.revision))
+        return Path(hf_hub_download(repo.id, file, revision=repo.revision, tqdm_class=_bar(progress)))
     except errors.RemoteEntryNotFoundError:
         return None
     except errors.GatedRepoError as error:
@@ -91,6 +94,25 @@ def _fetch(repo: Repo, file: str) -> Path | None:
         raise ModelLoadError(f"{file} of {repo} cannot be stored: {_line(error)}.") from error
     except Exception as error:  # the transport's own kinds
         raise _unreachable(repo, error) from error
+
+
+def _bar(progress: Progress) -> Any:
+    """A progress bar that tells `progress` too, also where no bar is shown."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Bar(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self._done, self._whole = options.get("initial") or 0, options.get("total")
+            super().__init__(*args, **options)
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self._done += n or 0
+            if self._whole:
+                progress(min(self._done / self._whole, 1.0))
+            shown: bool | None = super().update(n)
+            return shown
+
+    return Bar
 
 
 def _unreachable(repo: Repo, error: Exception) -> ModelLoadError:

@@ -17,6 +17,7 @@ from photon.models.moondream.names import is_family_b, our_names
 from photon.models.moondream.published import fitted, recognised, tokenizer_repo
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.moondream.weights import load_moondream
+from photon.models.progress import Progress, unseen
 from photon.models.public import BUNDLED, model_name, not_here, not_public, published_model, unknown
 from photon.models.vocabulary import Vocabulary
 
@@ -34,18 +35,18 @@ class LoadedModel:
     vocabulary: Vocabulary | None
 
 
-def load_model(name_or_path: str, device: torch.device, dtype: torch.dtype) -> LoadedModel:
+def load_model(name_or_path: str, device: torch.device, dtype: torch.dtype, progress: Progress = unseen) -> LoadedModel:
     """Load a bundled or public model by name (or name@revision), a checkpoint folder, or a weight file.
 
     Reads only what is on this machine. Raises ModelLoadError, naming the file, tensor or field, when
     something is missing or does not fit.
     """
     if name_or_path in BUNDLED:
-        return _load_path(name_or_path, BUNDLED[name_or_path], device, dtype)
+        return _load_path(name_or_path, BUNDLED[name_or_path], device, dtype, progress)
     published = published_model(name_or_path)
     if published is not None and published.repo is not None:
-        return _load_published(name_or_path, published.repo, published.config, device, dtype)
-    return _load_path(model_name(name_or_path), existing(name_or_path), device, dtype)
+        return _load_published(name_or_path, published.repo, published.config, device, dtype, progress)
+    return _load_path(model_name(name_or_path), existing(name_or_path), device, dtype, progress)
 
 
 def existing(name_or_path: str) -> Path:
@@ -66,11 +67,11 @@ def config_at(path: Path) -> MoondreamConfig:
     return recognised(_our_shapes(checkpoint), is_family_b(checkpoint.shapes))
 
 
-def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
+def _load_path(name: str, path: Path, device: torch.device, dtype: torch.dtype, progress: Progress) -> LoadedModel:
     folder, config = _folder_of(path), config_at(path)
     own = _has_own_config(folder)
     tokenizer = Tokenizer.load(folder / TOKENIZER) if own else _tokenizer_beside(folder, name, config)
-    model = load_moondream(config, Checkpoint.open(path), device, dtype)
+    model = load_moondream(config, Checkpoint.open(path), device, dtype, progress)
     return LoadedModel(name, model, tokenizer, _vocabulary_of(folder))
 
 
@@ -84,7 +85,7 @@ def _vocabulary_of(folder: Path) -> Vocabulary | None:
 
 
 def _load_published(
-    name: str, repo: Repo, config: MoondreamConfig, device: torch.device, dtype: torch.dtype
+    name: str, repo: Repo, config: MoondreamConfig, device: torch.device, dtype: torch.dtype, progress: Progress
 ) -> LoadedModel:
     folder = find_weights(repo)
     if folder is None:
@@ -92,7 +93,7 @@ def _load_published(
     checkpoint = Checkpoint.open(folder)
     tokenizer = _fetched_tokenizer(name, config)
     config = fitted(config, _our_shapes(checkpoint))
-    return LoadedModel(name, load_moondream(config, checkpoint, device, dtype), tokenizer, None)
+    return LoadedModel(name, load_moondream(config, checkpoint, device, dtype, progress), tokenizer, None)
 
 
 def _has_own_config(folder: Path) -> bool:

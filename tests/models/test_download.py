@@ -56,13 +56,18 @@ def test_what_was_downloaded_loads_without_the_hub(
 ) -> None:
     monkeypatch.setenv("TQDM_POSITION", "-1")  # as on a terminal: show progress
     assert info("moondream2") == (False, public.not_here("moondream2"))
-    folder = download("moondream2")
+    shares: list[float] = []
+    folder = download("moondream2", shares.append)
+    assert shares[-1] == 1.0
     assert (folder / "model.safetensors").read_bytes() == FILE.read_bytes()
     assert "model.safetensors: 100%" in capfd.readouterr().err
     assert sorted(hub.sent) == ["model.safetensors", "tokenizer.json"]
     hub.broken = True
-    loaded = load_model("moondream2", CPU, torch.float32)
+    shares.clear()
+    loaded = load_model("moondream2", CPU, torch.float32, shares.append)
     assert loaded.name == "moondream2"
+    assert (shares, shares[-1]) == (sorted(shares), 1.0)
+    assert len(shares) == len(loaded.model.state_dict())
     assert loaded.tokenizer.decode([32 + ord("x")]) == "x"
     assert info("moondream2") == (True, "")
     assert download("moondream2") == folder
@@ -91,7 +96,10 @@ def test_shards_come_by_their_index_and_nothing_else(hub: FakeHub, monkeypatch: 
     for file in ("one.safetensors", "two.safetensors", "quantised.safetensors", "model.safetensors"):
         hub.add(repo.id, "main", file, file.encode())
     hub.add(repo.id, "main", "model.safetensors.index.json", index)
-    folder = download("sharded")
+    shares: list[float] = []
+    folder = download("sharded", shares.append)
+    assert shares == sorted(shares)
+    assert {0.5, 1.0} <= set(shares)
     wanted = ["model.safetensors.index.json", "one.safetensors", "two.safetensors"]
     assert sorted(p.name for p in folder.iterdir()) == wanted
     assert find_weights(repo) == folder

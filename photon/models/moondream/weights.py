@@ -17,6 +17,7 @@ from photon.models.moondream.checkpoint import Checkpoint
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.names import TRANSPOSED_IN_B, is_family_b, our_names
+from photon.models.progress import Progress, unseen
 
 EXPERT_SCALES = {"mlp.fc1.weight": "moe_quant.up_scale", "mlp.fc2.weight": "moe_quant.down_scale"}
 INT4_GROUP = 128
@@ -35,7 +36,11 @@ class Source:
 
 
 def load_moondream(
-    config: MoondreamConfig, checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype
+    config: MoondreamConfig,
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress = unseen,
 ) -> Moondream:
     """A model in `dtype` on `device`, in evaluation mode, without gradients.
 
@@ -46,10 +51,14 @@ def load_moondream(
     sources = plan(checkpoint)
     check(model, sources, checkpoint)
     model.to_empty(device=device)
+    parameters = model.state_dict()
+    done, whole = 0, sum(parameter.nbytes for parameter in parameters.values())
     with torch.no_grad():
-        for name, parameter in model.state_dict().items():
+        for name, parameter in parameters.items():
             source = sources[name]
             source.fill(parameter, [checkpoint.read(stored) for stored in source.stored])
+            done += parameter.nbytes
+            progress(done / whole)
     return model.eval().requires_grad_(False)
 
 
