@@ -31,6 +31,7 @@ def header(backend: Backend) -> dict[str, Any]:
             "device": "–",
             "times": "–",
             "problem": backend.reason,
+            "note": backend.note,
         }
     about = backend.engine().describe()
     return {
@@ -39,6 +40,7 @@ def header(backend: Backend) -> dict[str, Any]:
         "device": device_in_words(about),
         "times": "modelled, not measured" if about.get("modelled") else "measured",
         "problem": "",
+        "note": backend.note,
     }
 
 

@@ -67,7 +67,12 @@ class State(Enum):
 
 
 class Backend:
-    """Loads the engine in the background, answers what state it is in, and closes it."""
+    """Loads the engine in the background, answers what state it is in, and closes it.
+
+    `note` is a sentence about where the engine runs, for everybody who asks.
+    """
+
+    note = ""
 
     def __init__(self, load: Callable[[], Engine]) -> None:
         self._load = load
@@ -116,10 +121,11 @@ class Backend:
 
     def health(self) -> Mapping[str, Any]:
         """What /health answers: the state, the reason when not ready, and which model answers."""
+        note = {"note": self.note} if self.note else {}
         if self.state is not State.READY or self._engine is None:
-            return {"status": self.state.value, "reason": self.reason}
+            return {"status": self.state.value, "reason": self.reason} | note
         about = self._engine.describe()
-        return {"status": self.state.value, "model": about.get("model"), "device": about.get("device")}
+        return {"status": self.state.value, "model": about.get("model"), "device": about.get("device")} | note
 
     async def _start(self) -> None:
         try:

@@ -231,6 +231,7 @@ def header() -> gr.HTML:
             <div><dt>Theme</dt><dd><button type="button" class="ph-theme">Light</button></dd></div>
           </dl>
           <p class="ph-status" data-kind="problem" role="alert" hidden></p>
+          <p class="ph-where" hidden></p>
         </header>
         """,
         "header",

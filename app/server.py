@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import importlib.util
 import logging
 import os
 import sys
@@ -30,19 +32,29 @@ from app.lingering import LingeringClose
 from app.metrics import Metrics
 from app.parts import CSS, ICON
 from app.pictures import PictureStore
-from app.settings import Settings, SettingsError
+from app.settings import ON_ZERO_GPU, Settings, SettingsError
 from app.theme import theme
 from app.ui import build_page
 
 log = logging.getLogger(__name__)
 
 
-def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> FastAPI:
-    """The whole application. `load` makes the engine; by default the one that the settings ask for."""
+DESCRIPTION = "Point, detect and segment in your own pictures, and see where each millisecond of the answer goes."
+NO_MCP = "--mcp needs the package mcp, which is not installed here: pip install -r requirements-mcp.txt"
+
+
+def build_app(settings: Settings, load: Callable[[], Engine] | None = None, mcp: bool = False) -> FastAPI:
+    """The whole application. `load` makes the engine; by default the one that the settings ask for.
+
+    `mcp` offers the endpoints also as tools, at `gradio_api/mcp/`.
+    """
     metrics = Metrics()
     make = load or (lambda: load_engine(settings))
     backend = Backend(lambda: metrics.observed(make()))
     metrics.watch(backend)
+    if settings.zero_gpu:
+        backend.note = ON_ZERO_GPU
+        log.warning("%s", ON_ZERO_GPU)
     limits = Limits(settings.max_image_mb, settings.max_megapixels)
     store = PictureStore(limits)
     examples = load_examples()
@@ -80,17 +92,24 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None) -> F
         favicon_path=str(ICON),
         theme=theme(),
         css_paths=[CSS],
+        head=f'<meta name="description" content="{DESCRIPTION}">',
+        mcp_server=mcp,
     )
     return mounted
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Serve until stopped. Exits with one sentence when a setting is not allowed."""
+    """Serve until stopped. Exits with one sentence when a setting is not allowed or an option cannot be met."""
+    parser = argparse.ArgumentParser(prog="app.py", description=DESCRIPTION)
+    parser.add_argument("--mcp", action="store_true", help="also serve the skills as tools at /gradio_api/mcp/")
+    options = parser.parse_args(argv)
+    if options.mcp and importlib.util.find_spec("mcp") is None:
+        sys.exit(NO_MCP)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     try:
         settings = Settings.from_env()
     except SettingsError as error:
         sys.exit(str(error))
-    app: Any = build_app(settings)
+    app: Any = build_app(settings, mcp=options.mcp)
     print(f"Photon Demo: http://{settings.host}:{settings.port}", flush=True)
     uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")

@@ -13,6 +13,12 @@ DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "bfloat16", "float16")
 
 
+ON_ZERO_GPU = (
+    "This Space has ZeroGPU, which lends a GPU to one forked call at a time. The engine keeps its model, its pages and "
+    "its thread between calls and cannot use such a GPU, so it runs on the CPU here."
+)
+
+
 class SettingsError(ValueError):
     """An environment variable has a value that is not allowed; the sentence names all three."""
 
@@ -38,11 +44,13 @@ class Settings:
     allow_download: bool = False
     max_image_mb: float = 20.0
     max_megapixels: float = 50.0
+    zero_gpu: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read HOST, PORT and PHOTON_*; raises SettingsError for a value that is not allowed."""
+        """Read HOST, PORT, PHOTON_* and SPACES_ZERO_GPU; raises SettingsError for a value that is not allowed."""
         read = _Reader(os.environ if env is None else env)
+        zero_gpu = read.text("SPACES_ZERO_GPU", "0").lower() not in ("0", "false")  # set by the host
         model = read.text("PHOTON_MODEL", cls.model)
         models = _names(read.text("PHOTON_MODELS", model))
         if model not in models:
@@ -52,7 +60,7 @@ class Settings:
             port=read.whole("PORT", cls.port, 1, 65535),
             model=model,
             models=models,
-            device=read.choice("PHOTON_DEVICE", cls.device, DEVICES),
+            device=_device(read, zero_gpu),
             dtype=read.optional_choice("PHOTON_DTYPE", DTYPES),
             threads=read.optional_whole("PHOTON_THREADS", 1, 1024),
             max_batch=read.whole("PHOTON_MAX_BATCH", cls.max_batch, 1, 1024),
@@ -62,6 +70,7 @@ class Settings:
             allow_download=read.choice("PHOTON_ALLOW_DOWNLOAD", "0", ("0", "1")) == "1",
             max_image_mb=read.positive("PHOTON_MAX_IMAGE_MB", cls.max_image_mb, 1000.0),
             max_megapixels=read.positive("PHOTON_MAX_MEGAPIXELS", cls.max_megapixels, 1000.0),
+            zero_gpu=zero_gpu,
         )
 
 
@@ -101,6 +110,15 @@ class _Reader:
         if number is None or not low <= number <= high:  # type: ignore[operator]
             raise SettingsError(f"{name} is {value!r}; allowed is {word} from {low} to {high}.")
         return number
+
+
+def _device(read: _Reader, zero_gpu: bool) -> str:
+    device = read.choice("PHOTON_DEVICE", Settings.device, DEVICES)
+    if not zero_gpu:
+        return device
+    if device == "cuda":
+        raise SettingsError(f"PHOTON_DEVICE is 'cuda'; allowed here are auto and cpu. {ON_ZERO_GPU}")
+    return "cpu"
 
 
 def _names(text: str) -> tuple[str, ...]:

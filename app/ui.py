@@ -7,6 +7,7 @@ import gradio as gr
 from app import parts
 from app.asking import MAX_OBJECTS
 from app.batch_view import BatchView
+from app.endpoints import Endpoints
 from app.gains import Gains
 from app.gains_view import gains_panel
 from app.handlers import Handlers
@@ -98,6 +99,7 @@ def build_page(handlers: Handlers) -> gr.Blocks:
         raced_on = [picture, task, text, most, count, in_flight, about, files]
         racing = start.click(races.start, raced_on, [raced, start, stop], **quiet)
         stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
+        Endpoints(handlers.backend, handlers.limits, handlers.fetcher, handlers.upload_folder).add()
         batching = begin.click(batches.start, [files, task, text, pipelined, most], [batched, begin, end], **quiet)
         end.click(batches.stopped, None, [batched, begin, end], cancels=[batching], **quiet)
     page.max_threads = WORKERS

@@ -18,6 +18,8 @@ function draw() {
   for (const part of ["model", "device", "times"]) find(`.ph-${part}`).textContent = value[part] || "–";
   find(".ph-status").textContent = value.problem || "";
   find(".ph-status").hidden = !value.problem;
+  find(".ph-where").textContent = value.note || "";
+  find(".ph-where").hidden = !value.note;
 }
 new MutationObserver(nameTheme).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 nameTheme();

@@ -129,4 +129,18 @@ def test_the_header_tells_what_answers(client: TestClient) -> None:
 def test_a_bad_setting_ends_the_start_with_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "many")
     with pytest.raises(SystemExit, match="PORT is 'many'"):
-        main()
+        main([])
+
+
+def test_a_tool_server_without_its_package_ends_the_start_with_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"pip install -r requirements-mcp\.txt"):
+        main(["--mcp"])
+
+
+def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings.from_env({"SPACES_ZERO_GPU": "true"})
+    with TestClient(build_app(settings, ScriptedEngine)) as client:
+        assert "ZeroGPU" in wait_until(client, "ready")["note"]
+        assert "ZeroGPU" in about.header(client.app.state.backend)["note"]  # type: ignore[attr-defined]
+    assert "ZeroGPU" in caplog.text

@@ -54,6 +54,18 @@ def test_every_variable_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("value", "found"), [("true", True), ("1", True), ("0", False), ("false", False), ("", False)])
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_on_zero_gpu_the_device_is_the_cpu(value: str, found: bool, device: str) -> None:
+    settings = Settings.from_env({"SPACES_ZERO_GPU": value, "PHOTON_DEVICE": device})
+    assert (settings.zero_gpu, settings.device) == (found, "cpu" if found else device)
+
+
+def test_a_gpu_cannot_be_asked_for_on_zero_gpu() -> None:
+    with pytest.raises(SettingsError, match="'cuda'; allowed here are auto and cpu"):
+        Settings.from_env({"SPACES_ZERO_GPU": "true", "PHOTON_DEVICE": "cuda"})
+
+
 def test_the_chosen_model_is_the_only_one_offered_by_default() -> None:
     assert Settings.from_env({"PHOTON_MODEL": "moondream2"}).models == ("moondream2",)
 

@@ -1,0 +1,124 @@
+"""Gradio's own endpoints: one a skill, with a name, a description and examples; with `--mcp` they are its tools.
+
+The docstrings below are what programs and assistants read about them, and the annotations too: so they stay unquoted.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Literal
+
+import gradio as gr
+
+from app.api.images import data_of
+from app.api.problems import ApiError
+from app.backend import Backend, NotReadyError
+from app.fetch import Fetcher
+from app.ingest import Limits, PictureError, decode_picture
+from photon import PhotonError
+
+EXAMPLES = {
+    "image": "https://example.com/picture.jpg",
+    "object": "cat",
+    "max_objects": 50,
+    "question": "What is on the table?",
+    "length": "normal",
+}
+
+
+class Endpoints:
+    """Questions of programs: each takes a picture and words, and returns the engine's answer as JSON."""
+
+    def __init__(self, backend: Backend, limits: Limits, fetcher: Fetcher, upload_folder: Path) -> None:
+        self._backend = backend
+        self._limits = limits
+        self._fetcher = fetcher
+        self._upload_folder = upload_folder.resolve()
+
+    def add(self) -> None:
+        """Add them to the page that is being built."""
+        page = gr.context.Context.root_block
+        for function in (self.point, self.detect, self.segment, self.query, self.caption):
+            made = gr.api(function, api_name=function.__name__, concurrency_limit=None)
+            names = function.__annotations__
+            for name, given in zip(names, page.fns[made["id"]].inputs, strict=False):
+                given.example_payload = lambda example=EXAMPLES[name]: example
+
+    async def point(self, image: str, object: str, max_objects: int = 50) -> dict[str, Any]:
+        """Find every object of a kind in a picture and give one point on each: {"points": [{"x", "y"}]}, in 0..1.
+
+        Args:
+            image: Address of the picture (https://...), or a data URL.
+            object: What to look for, for example "cat".
+            max_objects: The answer ends after this many.
+        """
+        return await self._ask("point", image, object=object, settings={"max_objects": max_objects})
+
+    async def detect(self, image: str, object: str, max_objects: int = 50) -> dict[str, Any]:
+        """Find every object of a kind in a picture and give its box, in 0..1 of the picture.
+
+        The answer is {"objects": [{"x_min", "y_min", "x_max", "y_max"}]}.
+
+        Args:
+            image: Address of the picture (https://...), or a data URL.
+            object: What to look for, for example "cat".
+            max_objects: The answer ends after this many.
+        """
+        return await self._ask("detect", image, object=object, settings={"max_objects": max_objects})
+
+    async def segment(self, image: str, object: str) -> dict[str, Any]:
+        """Outline one object in a picture: {"path", "bbox"}, an SVG path in 0..1 of the box and the box in 0..1.
+
+        Args:
+            image: Address of the picture (https://...), or a data URL.
+            object: What to look for, for example "cat".
+        """
+        return await self._ask("segment", image, object=object)
+
+    async def query(self, image: str, question: str) -> dict[str, Any]:
+        """Answer a question about a picture in words: {"answer"}.
+
+        Args:
+            image: Address of the picture (https://...), or a data URL.
+            question: The question.
+        """
+        return await self._ask("query", image, question=question)
+
+    async def caption(self, image: str, length: Literal["short", "normal", "long"] = "normal") -> dict[str, Any]:
+        """Describe a picture in words: {"caption"}.
+
+        Args:
+            image: Address of the picture (https://...), or a data URL.
+            length: "short", "normal" or "long".
+        """
+        return await self._ask("caption", image, length=length)
+
+    async def _ask(self, skill: str, image: Any, **arguments: Any) -> dict[str, Any]:
+        """Raises gr.Error with the sentence of whatever refuses."""
+        try:
+            engine = self._backend.engine()
+            about = engine.describe()
+            if skill not in about["skills"]:
+                raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)
+            encoded = await asyncio.to_thread(lambda: engine.encode_image(self._pixels(image)))
+            return dict(await getattr(engine, f"a{skill}")(encoded, **arguments))
+        except (PictureError, ApiError, NotReadyError, PhotonError) as error:
+            raise gr.Error(str(error), print_exception=False) from None
+
+    def _pixels(self, image: Any) -> Any:
+        """Of an address, a data URL, or a file that a Gradio client uploaded. Raises PictureError and ApiError."""
+        source = image.get("path") if isinstance(image, dict) else image
+        if not isinstance(source, str):
+            raise PictureError("The image is missing; an address (https://...) or a data URL is expected.")
+        if source.startswith("data:"):
+            data = data_of(source, self._limits)
+        elif isinstance(image, dict) and Path(source).resolve().is_relative_to(self._upload_folder):
+            data = self._uploaded(Path(source))
+        else:
+            data = self._fetcher.fetch(source).data
+        return decode_picture(data, self._limits)
+
+    def _uploaded(self, path: Path) -> bytes:
+        if not path.is_file():
+            raise PictureError("The picture is no longer on the server; please add it again.")
+        self._limits.check_bytes(path.stat().st_size)
+        return path.read_bytes()
