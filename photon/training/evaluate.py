@@ -1,116 +1,36 @@
-"""Measures photon-tiny through the engine: ``python -m photon.training.evaluate --material DIR [--json]``.
+"""Measures a model through the engine: ``python -m photon.training.evaluate --material DIR [--photos DIR] [--json]``.
 
-500 composed scenes whose backgrounds no training scene has (their cut-outs may have been seen). In each, names that
-are there are asked for with every skill, and one name that is not there is asked for as well.
+Composed scenes with exact truth, all on backgrounds that no training scene has: ``background`` shows cut-outs of the
+kind that training showed, ``style`` drawings of a style that it never did, ``objects`` rendered objects that it never
+did. In each scene two names that are there are asked for with every skill, and one that is not. With ``--photos``,
+each folder in DIR that holds an ``annotations.json`` is asked too (see `photon.training.photographs`). Beside every
+set stand the same figures for an answer that is always the middle of the picture.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
-from tqdm import tqdm
 
-from photon import Photon
+from photon import EngineConfig, Photon, PhotonError
+from photon.bench.report import table
+from photon.training.asking import Sheet, marks_of
 from photon.training.data.compose import SIDE, Scene, SceneObject, compose
-from photon.training.data.geometry import fill
-from photon.training.data.library import open_lexicon, open_library
+from photon.training.data.library import Cutouts, open_lexicon, open_library
 from photon.training.data.names import INCLUDES
 from photon.training.features import SEEDS
+from photon.training.photographs import PhotographSet
+from photon.training.scoring import CENTRE, Mark, Question, figures, mark
 
-IOU = 0.5
+SETS = {"seen": "background", "style": "style", "objects": "objects"}
+"""What the figures on each part of the cut-outs are called."""
 
-
-@dataclass
-class Count:
-    """Right answers, answers given, things to find."""
-
-    right: int = 0
-    given: int = 0
-    wanted: int = 0
-
-    def add(self, right: int, given: int, wanted: int) -> None:
-        self.right, self.given, self.wanted = self.right + right, self.given + given, self.wanted + wanted
-
-    def merge(self, other: Count) -> None:
-        self.add(other.right, other.given, other.wanted)
-
-    @property
-    def f1(self) -> float:
-        return 2 * self.right / max(self.given + self.wanted, 1)
-
-
-@dataclass
-class Score:
-    """`point` and `detect` over names that are there; `alarms` over names that are not."""
-
-    point: Count = field(default_factory=Count)
-    detect: Count = field(default_factory=Count)
-    overlaps: list[float] = field(default_factory=list)
-    alarms: list[bool] = field(default_factory=list)
-    centre: Count = field(default_factory=Count)
-    centre_box: Count = field(default_factory=Count)
-
-    def merge(self, other: Score) -> None:
-        for mine, theirs in (
-            (self.point, other.point),
-            (self.detect, other.detect),
-            (self.centre, other.centre),
-            (self.centre_box, other.centre_box),
-        ):
-            mine.merge(theirs)
-        self.overlaps += other.overlaps
-        self.alarms += other.alarms
-
-    def summary(self) -> dict[str, float]:
-        return {
-            "point_f1": self.point.f1,
-            "detect_f1": self.detect.f1,
-            "segment_miou": float(np.mean(self.overlaps)) if self.overlaps else 0.0,
-            "false_alarm": float(np.mean(self.alarms)) if self.alarms else 0.0,
-            "point_f1_of_always_the_centre": self.centre.f1,
-            "detect_f1_of_a_centred_box": self.centre_box.f1,
-            "questions": float(len(self.overlaps) + len(self.alarms)),
-        }
-
-
-def points_right(points: Iterable[Sequence[float]], masks: Sequence[np.ndarray]) -> int:
-    """How many of `masks` get a point of their own; a point counts for one mask that it lies in."""
-    free = list(masks)
-    right = 0
-    for x, y in points:
-        for index, mask in enumerate(free):
-            row, column = min(int(y * mask.shape[0]), SIDE - 1), min(int(x * mask.shape[1]), SIDE - 1)
-            if mask[row, column]:
-                free.pop(index)
-                right += 1
-                break
-    return right
-
-
-def boxes_right(boxes: Iterable[np.ndarray], wanted: Sequence[np.ndarray]) -> int:
-    """How many of `wanted` get a box of their own with IoU of at least `IOU`."""
-    free = list(wanted)
-    right = 0
-    for guess in boxes:
-        overlap = [box_iou(guess, box) for box in free]
-        if overlap and max(overlap) >= IOU:
-            free.pop(int(np.argmax(overlap)))
-            right += 1
-    return right
-
-
-def box_iou(a: np.ndarray, b: np.ndarray) -> float:
-    width, height = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
-    inner = max(width, 0.0) * max(height, 0.0)
-    area = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1])
-    return float(inner / max(area - inner, 1e-9))
+COLUMNS = ("point_f1", "detect_f1", "detect_map50", "segment_miou", "false_alarm", "refused")
 
 
 def answers_to(name: str, scene: Scene) -> list[SceneObject]:
@@ -124,73 +44,85 @@ def present_names(scene: Scene) -> list[str]:
     return [name for name in names if not scene.doubtful & {name, *INCLUDES.get(name, ())}]
 
 
-def ask_scene(model: Photon, scene: Scene, names: Sequence[str], absent: str | None) -> Score:
-    """Asks all questions about one scene."""
-    score = Score()
-    handle = model.encode_image(scene.image)
-    for name in names:
+def sheet_of(scene: Scene, taught: list[str], rng: np.random.Generator) -> Sheet:
+    """Up to two names that are there and, unless chance picks one that may be there, one that is not."""
+    questions = []
+    for name in rng.permutation(present_names(scene))[:2].tolist():
         things = answers_to(name, scene)
-        masks, boxes = [thing.mask for thing in things], [thing.box for thing in things]
-        points = [(p["x"], p["y"]) for p in model.point(handle, name)["points"]]
-        score.point.add(points_right(points, masks), len(points), len(masks))
-        found = [_corners(o) for o in model.detect(handle, name)["objects"]]
-        score.detect.add(boxes_right(found, boxes), len(found), len(boxes))
-        shape = np.zeros((SIDE, SIDE), bool)
-        for thing in model.segment(handle, name)["objects"]:
-            for polygon in thing["polygons"]:
-                shape |= fill(np.asarray(polygon), SIDE, SIDE)
-        wanted = np.any(masks, axis=0)
-        score.overlaps.append(float((shape & wanted).sum() / (shape | wanted).sum()))
-        score.centre.add(points_right([(0.5, 0.5)], masks), 1, len(masks))
-        score.centre_box.add(boxes_right([np.array([0.25, 0.25, 0.75, 0.75])], boxes), 1, len(boxes))
-    if absent is not None:
-        score.alarms.append(bool(model.point(handle, absent)["points"]))
-    return score
+        masks, boxes = [thing.mask for thing in things], np.stack([thing.box for thing in things])
+        questions.append(Question(name, (SIDE, SIDE), masks, boxes))
+    absent = str(rng.choice(taught))
+    if not answers_to(absent, scene) and not scene.doubtful & {absent, *INCLUDES.get(absent, ())}:
+        questions.append(Question(absent, (SIDE, SIDE)))
+    return Sheet(scene.image, questions)
 
 
-def _corners(box: dict[str, Any]) -> np.ndarray:
-    return np.array([box["x_min"], box["y_min"], box["x_max"], box["y_max"]])
-
-
-def evaluate(model: Photon, material: Path, scenes: int, split: str = "test", at_once: int = 4) -> Score:
-    """Composes `scenes` scenes of `split` and asks about up to two names that are there and one that is not."""
-    library, lexicon = open_library(material, split), open_lexicon(material)
+def composites(model: Photon, material: Path, scenes: int, split: str = "test") -> dict[str, Any]:
+    """Figures over `scenes` scenes of each part of the cut-outs."""
+    lexicon = open_lexicon(material)
     taught = lexicon.names[: lexicon.taught]
+    report = {}
+    for part in get_args(Cutouts):
+        library = open_library(material, split, part)
+        first = SEEDS[split]
 
-    def one(number: int) -> Score:
-        scene = compose(library, SEEDS[split] + number)
-        rng = np.random.default_rng(number)
-        names = [str(name) for name in rng.permutation(present_names(scene))[:2]]
-        absent = str(rng.choice(taught))
-        shown = answers_to(absent, scene) or scene.doubtful & {absent, *INCLUDES.get(absent, ())}
-        return ask_scene(model, scene, names, None if shown else absent)
+        def sheet(number: int, library: Any = library, first: int = first) -> Sheet:
+            return sheet_of(compose(library, first + number), taught, np.random.default_rng(number))
 
-    score = Score()
-    with ThreadPoolExecutor(at_once) as pool:
-        for part in tqdm(pool.map(one, range(scenes)), total=scenes, desc="scenes"):
-            score.merge(part)
-    return score
+        report[SETS[part]] = beside_floor(marks_of(model, scenes, sheet, SETS[part]))
+    return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--material", type=Path, required=True)
-    parser.add_argument("--model", default="photon-tiny")
-    parser.add_argument("--scenes", type=int, default=500)
+def photographs(model: Photon, folder: Path) -> dict[str, Any]:
+    """Figures over each set of photographs in `folder`."""
+    sets = {listing.parent.name: PhotographSet(listing.parent) for listing in sorted(folder.glob("*/annotations.json"))}
+    return {name: beside_floor(marks_of(model, len(one), one.sheet, name)) for name, one in sets.items()}
+
+
+def beside_floor(marks: list[Mark]) -> dict[str, Any]:
+    """The figures, and under "floor" those of always answering the middle."""
+    return {**figures(marks), "floor": figures([mark(one.question, CENTRE) for one in marks])}
+
+
+def show(report: dict[str, Any]) -> str:
+    """One line a set, and one for its floor."""
+    rows = []
+    for kind, sets in report.items():
+        for name, found in sets.items():
+            for label, line in ((name, found), ("always the middle", found["floor"])):
+                means = {f"mean {key}": value for key, value in line["mean_over_queries"].items()}
+                off = {f"off-centre {key}": line["off_centre"][key] for key in ("point_f1", "detect_f1")}
+                rows.append({kind: label, **{key: line[key] for key in COLUMNS}, **means, **off})
+    return table([{key.replace("_", " "): _rounded(value) for key, value in row.items()} for row in rows])
+
+
+def _rounded(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3f}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m photon.training.evaluate", description=__doc__)
+    parser.add_argument("--material", type=Path, help="folder of `photon.training.data`; without it no scenes")
+    parser.add_argument("--photos", type=Path, help="folder with sets of photographs")
+    parser.add_argument("--model", default="photon-tiny", help="a name, a folder or a .safetensors file")
+    parser.add_argument("--scenes", type=int, default=300, help="scenes of each kind")
     parser.add_argument("--split", choices=SEEDS, default="test")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    model = Photon.load(arguments.model)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    options = parser.parse_args()
+    report: dict[str, Any] = {}
     try:
-        summary = evaluate(model, arguments.material, arguments.scenes, arguments.split).summary()
-    finally:
-        model.close()
-    if arguments.json:
-        print(json.dumps(summary))
-    else:
-        for name, value in summary.items():
-            print(f"{name:32} {value:.3f}")
+        with Photon.load(options.model, EngineConfig(device=options.device)) as model:
+            if options.material:
+                report["composites"] = composites(model, options.material, options.scenes, options.split)
+            if options.photos:
+                report["photos"] = photographs(model, options.photos)
+    except PhotonError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(report) if options.json else show(report))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

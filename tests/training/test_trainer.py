@@ -13,7 +13,6 @@ from photon.models.registry import load_model
 from photon.training.data.compose import MOST_OBJECTS
 from photon.training.dataset import Scenes
 from photon.training.dense import places
-from photon.training.evaluate import Count, box_iou, boxes_right, points_right
 from photon.training.export import best_bias
 from photon.training.priming import look_before
 from photon.training.recipe import initialise, place_code, save_checkpoint
@@ -125,18 +124,3 @@ def test_the_stop_bias_trades_alarms_for_misses() -> None:
     bias, alarms, misses = best_bias(margins, np.array([1, 1, 1, 0, 0, 0]))
     assert 1.0 < bias < 2.0
     assert (alarms, misses) == (0.0, 0.0)
-
-
-def test_each_thing_is_found_once() -> None:
-    mask = np.zeros((384, 384), bool)
-    mask[100:200, 100:200] = True
-    inside, outside = (0.4, 0.4), (0.9, 0.9)
-    assert points_right([inside, inside, outside], [mask]) == 1
-    assert points_right([inside, inside], [mask, mask]) == 2
-    box = np.array([0.1, 0.1, 0.5, 0.5])
-    assert box_iou(box, box) == pytest.approx(1.0)
-    assert box_iou(box, box + 0.2) == pytest.approx(1 / 7)
-    assert boxes_right([box, box], [box]) == 1
-    count = Count()
-    count.add(1, 3, 1)
-    assert count.f1 == pytest.approx(0.5)
