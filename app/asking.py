@@ -12,8 +12,10 @@ from app.backend import Engine
 from photon import Metrics, PhotonError, Result
 
 TASKS = ("point", "detect", "segment")
+TEXT_TASKS = ("query", "caption")
 MAX_NAMES = 8
 MAX_NAME_LENGTH = 100
+MAX_QUESTION_LENGTH = 1000
 MAX_OBJECTS = 150
 _COMMAS = re.compile("[,;\n،、，；]")
 
@@ -24,7 +26,10 @@ class QuestionError(ValueError):
 
 @dataclass(frozen=True)
 class Question:
-    """`names` are asked for one by one; `reference` is a point (x, y) or a box (x0, y0, x1, y1) in 0..1."""
+    """`names` are asked for one by one; of Query it is the one question, of Caption one name that nobody reads.
+
+    `reference` is a point (x, y) or a box (x0, y0, x1, y1) in 0..1.
+    """
 
     task: str
     names: tuple[str, ...]
@@ -36,11 +41,9 @@ class Question:
     def options(self) -> dict[str, Any]:
         """The keyword arguments of the engine's verbs."""
         refs = None if self.reference is None else [list(self.reference)]
-        return {
-            "settings": {"max_objects": self.max_objects, "temperature": self.temperature},
-            "spatial_refs": refs,
-            "pipelined": self.pipelined,
-        }
+        most = {} if self.task in TEXT_TASKS else {"max_objects": self.max_objects}
+        options = {"settings": most | {"temperature": self.temperature}, "pipelined": self.pipelined}
+        return options if self.task == "caption" else options | {"spatial_refs": refs}
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class Answer:
         return None if self.result is None else self.result.metrics
 
     @property
+    def text(self) -> str | None:
+        """The answer of Query and Caption."""
+        return None if self.result is None else self.result.get("answer", self.result.get("caption"))
+
+    @property
     def found(self) -> list[dict[str, Any]]:
         """The points or objects, in the engine's order."""
         if self.result is None:
@@ -63,8 +71,15 @@ class Answer:
         return list(self.result.get("points", self.result.get("objects", [])))
 
 
-def parse_names(text: str) -> tuple[str, ...]:
-    """The names in a comma-separated text, without blanks and repeats. Raises QuestionError."""
+def parse_names(text: str, task: str = "detect") -> tuple[str, ...]:
+    """The names in a comma-separated text, without blanks and repeats; of Query the text itself. Raises QuestionError.
+
+    `task` in any case of letters.
+    """
+    if task.lower() == "caption":
+        return ("caption",)
+    if task.lower() == "query":
+        return (_question(text),)
     unique: dict[str, str] = {}
     for part in _COMMAS.split(text):
         name = " ".join(part.split())
@@ -84,17 +99,27 @@ def parse_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _question(text: str) -> str:
+    question = " ".join(text.split())
+    if not question:
+        raise QuestionError("Please ask something about the picture, for example: What is on the table?")
+    if len(question) > MAX_QUESTION_LENGTH:
+        raise QuestionError(f"The question has {len(question)} characters; at most {MAX_QUESTION_LENGTH} are allowed.")
+    return question
+
+
 async def ask(engine: Engine, image: Any, question: Question) -> list[Answer]:
     """Put all names at once and wait for all; cancelling this cancels every request in the engine.
 
     `image` is what the engine's verbs accept; an encoded one is hashed once, not once a name.
     A name that the engine refuses becomes an Answer with its sentence and does not harm the others.
     """
-    verb = {"point": engine.apoint, "detect": engine.adetect, "segment": engine.asegment}[question.task]
+    verb = getattr(engine, f"a{question.task}")
 
     async def one(name: str) -> Answer:
+        words = () if question.task == "caption" else (name,)
         try:
-            return Answer(name, await verb(image, name, **question.options()))
+            return Answer(name, await verb(image, *words, **question.options()))
         except PhotonError as error:
             return Answer(name, problem=str(error))
 

@@ -1,4 +1,4 @@
-"""The one engine of the process: what the page needs from it, and whether it is there.
+"""One model's engine: what the page needs from it, and whether it is there.
 
 The page must answer also while the model loads and when its files are missing, so a failure to
 start is a state here, not an exception.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -17,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.settings import Settings
-from photon import EngineConfig, Photon, PhotonError, Result, StepRecord
+from photon import EngineConfig, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
 
 
-Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, object, settings=, spatial_refs=, pipelined=)
+Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=)
 
 
 class Vocabulary(Protocol):
@@ -42,6 +44,10 @@ class Engine(Protocol):
     def adetect(self) -> Verb: ...
     @property
     def asegment(self) -> Verb: ...
+    @property
+    def aquery(self) -> Verb: ...
+    @property
+    def acaption(self) -> Verb: ...
     def stats(self) -> dict[str, Any]: ...
     def steps(self, since: int = 0) -> list[StepRecord]: ...
     def describe(self) -> dict[str, Any]: ...
@@ -67,22 +73,33 @@ class State(Enum):
 
 
 class Backend:
-    """Loads the engine in the background, answers what state it is in, and closes it.
+    """Loads the engine in the background, answers what state it is in, counts who uses it, and closes it.
 
     `note` is a sentence about where the engine runs, for everybody who asks.
     """
 
     note = ""
 
-    def __init__(self, load: Callable[[], Engine]) -> None:
+    def __init__(self, load: Callable[[], Engine], name: str = "the model") -> None:
+        self.name = name
         self._load = load
         self._engine: Engine | None = None
         self._problem: str | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._users = 0
+        self._used_s = time.monotonic()
+        self.begin("Loading")
 
-    def start(self) -> None:
-        """Begin to load; call on the event loop."""
-        self._starting = asyncio.create_task(self._start())
+    @classmethod
+    def refusing(cls, name: str, sentence: str) -> Backend:
+        """One that has no engine and says why."""
+        made = cls(lambda: _no_engine(sentence), name)
+        made._problem = sentence
+        return made
+
+    def start(self, after: Sequence[Coroutine[Any, Any, None]] = ()) -> None:
+        """Begin to load, once `after` is done; call on the event loop."""
+        self._starting = asyncio.create_task(self._start(after))
 
     async def started(self) -> None:
         """Wait until the engine is there or has failed."""
@@ -93,8 +110,45 @@ class Backend:
         """Close the engine; a load that still runs is waited for."""
         with contextlib.suppress(Exception):
             await self.started()
-        if self._engine is not None:
-            await asyncio.to_thread(self._engine.close)
+        engine, self._engine = self._engine, None
+        self._problem = self._problem or f"{self.name} has been closed."
+        if engine is not None:
+            await asyncio.to_thread(engine.close)
+            del engine
+            gc.collect()  # what it held is needed for the next one
+
+    def begin(self, doing: str) -> None:
+        """A part of the way to an engine begins, for example "Loading"; from any thread."""
+        self._doing, self._begun_s, self._share = doing, time.monotonic(), 0.0
+
+    def report(self, share: float) -> None:
+        """How much of that part is done, 0..1; from any thread."""
+        self._share = share
+
+    @property
+    def progress(self) -> tuple[str, float]:
+        """While it starts: what is done at the moment, in words, and the share of that, 0..1."""
+        return f"{self._doing} {self.name} … {time.monotonic() - self._begun_s:.0f} s", self._share
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Somebody uses the engine while this context lasts."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if self.state is State.READY:
+                self._used_s = time.monotonic()
+
+    @property
+    def in_use(self) -> bool:
+        return self._users > 0
+
+    @property
+    def idle_s(self) -> float:
+        """Since its last use, or since it was there or had failed."""
+        return time.monotonic() - self._used_s
 
     @property
     def state(self) -> State:
@@ -108,7 +162,8 @@ class Backend:
         if self._problem is not None:
             return self._problem
         if self._engine is None:
-            return "The model is loading."
+            doing, share = self.progress
+            return f"{doing}{f' ({share:.0%})' if share else ''}. Ask again in a moment."
         if not self._engine.healthy:
             return f"The engine has stopped: {self._engine.failure or 'the cause is not known'}"
         return ""
@@ -127,26 +182,32 @@ class Backend:
         about = self._engine.describe()
         return {"status": self.state.value, "model": about.get("model"), "device": about.get("device")} | note
 
-    async def _start(self) -> None:
+    async def _start(self, before: Sequence[Coroutine[Any, Any, None]] = ()) -> None:
         try:
+            await asyncio.gather(*before)
             self._engine = await asyncio.to_thread(self._load)
         except PhotonError as error:
             self._problem = str(error)
         except Exception as error:
             log.exception("the engine could not start")
             self._problem = f"The engine could not start: {type(error).__name__}: {error}"
+        self._used_s = time.monotonic()
         if self._problem is not None:
             log.error("%s", self._problem)
 
 
-def load_engine(settings: Settings) -> Engine:
-    """The engine that the settings ask for. Raises photon.ModelLoadError and what loading raises."""
-    config = EngineConfig(
+def _no_engine(sentence: str) -> Engine:
+    raise NotReadyError(sentence)
+
+
+def engine_config(settings: Settings) -> EngineConfig:
+    """How the settings want an engine of any model set up."""
+    return EngineConfig(
         device=settings.device,
         dtype=settings.dtype,
         threads=settings.threads,
         max_batch=settings.max_batch,
         kv_pages=settings.kv_pages,
         queue=settings.queue,
+        mask_model=settings.mask_model,
     )
-    return Photon.load(settings.model, config)

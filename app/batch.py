@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.asking import Answer, Question, QuestionError, as_json, ask
+from app.asking import TEXT_TASKS, Answer, Question, QuestionError, as_json, ask
 from app.backend import Engine
 from app.export import Answered, annotated, coco
 from app.ingest import Limits, PictureError, read_picture
@@ -92,9 +92,11 @@ def _words(answers: Sequence[Answer], problems: Sequence[str]) -> str:
 
 def _files(body: dict[str, Any], name: str, pixels: Any) -> dict[str, bytes]:
     """What the ZIP holds for one picture."""
+    whole = {"json": json.dumps(body, indent=1).encode()}
+    if body["task"] in TEXT_TASKS:
+        return whole
     answered = Answered.parse(body)
-    return {
-        "json": json.dumps(body, indent=1).encode(),
+    return whole | {
         "coco.json": coco(answered, name).encode(),
         "answers.png": annotated(answered, pixels),
     }

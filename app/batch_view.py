@@ -33,7 +33,7 @@ class BatchView:
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Ask about every file; yields (view, start button, stop button)."""
         try:
-            names = parse_names(text or "")
+            names = parse_names(text or "", task)
             question = Question(task.lower(), names, bool(pipelined), int(max_objects))
             engine = self.backend.engine()
             async with aclosing(self._run(engine, [Path(one) for one in files or ()], question)) as views:

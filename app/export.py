@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from app.asking import MAX_NAMES, MAX_OBJECTS, TASKS, Answer
+from app.asking import MAX_NAMES, MAX_OBJECTS, TASKS, TEXT_TASKS, Answer
 from app.overlay import Shape, colours, outlines, shapes_of
 from photon import Result
 
@@ -52,6 +52,8 @@ class Answered:
             ]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ExportError("These are not answers of this page.") from None
+        if task in TEXT_TASKS:
+            raise ExportError("A text has no shapes; it can be had as JSON.")
         if task not in TASKS or not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
             raise ExportError("These are not answers of this page.")
         palette = colours(answer.name for answer in answers)
@@ -165,8 +167,11 @@ def annotated(answered: Answered, pixels: NDArray[np.uint8]) -> bytes:
 
 def as_python(model: str, task: str, names: tuple[str, ...], file_name: str, pipelined: bool, most: int) -> str:
     """A script that asks the same from Python; every value is a Python literal."""
-    key = "points" if task == "point" else "objects"
-    options = f"settings={{'max_objects': {most}}}, pipelined={pipelined}"
+    key = {"point": "points", "query": "answer", "caption": "caption"}.get(task, "objects")
+    options = (
+        f"pipelined={pipelined}" if task in TEXT_TASKS else f"settings={{'max_objects': {most}}}, pipelined={pipelined}"
+    )
+    words = "image" if task == "caption" else "image, name"
     return "\n".join(
         (
             "from PIL import Image, ImageOps",
@@ -175,18 +180,23 @@ def as_python(model: str, task: str, names: tuple[str, ...], file_name: str, pip
             f"model = Photon.load({model!r})",
             f"image = ImageOps.exif_transpose(Image.open({PurePath(file_name).name!r}))",
             f"for name in {list(names)!r}:",
-            f"    result = model.{task}(image, name, {options})",
+            f"    result = model.{task}({words}, {options})",
             f"    print(name, result[{key!r}])",
             "model.close()",
         )
     )
 
 
-def as_curl(task: str, names: tuple[str, ...], file_name: str, most: int) -> str:
-    """Shell commands that ask the same over HTTP; the first {origin} stands for this server's address."""
+def as_curl(task: str, names: tuple[str, ...], file_name: str, most: int, model: str | None = None) -> str:
+    """Shell commands that ask the same over HTTP; the first {origin} stands for this server's address.
+
+    `model` is None for the one that answers requests without a name.
+    """
+    named = {} if model is None else {"model": model}
     lines = ["origin='{origin}'", f"image=$(base64 < {shlex.quote('./' + PurePath(file_name).name)} | tr -d '\\n')"]
     for name in names:
-        rest = json.dumps({"object": name, "settings": {"max_objects": most}})
+        asked = {"object": name, "settings": {"max_objects": most}}
+        rest = json.dumps({"query": {"question": name}, "caption": {"length": "normal"}}.get(task, asked) | named)
         tail = shlex.quote('", ' + rest[1:])
         lines += [
             f"""printf '%s' '{{"image_url": "data:image/jpeg;base64,' "$image" {tail} \\""",

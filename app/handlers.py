@@ -15,13 +15,13 @@ from typing import Any
 import gradio as gr
 
 from app import about
-from app.asking import Answer, Question, QuestionError, as_json, ask, parse_names
+from app.asking import TEXT_TASKS, Answer, Question, QuestionError, as_json, ask, parse_names
 from app.backend import Backend, Engine, NotReadyError
 from app.examples import Example
 from app.export import as_curl, as_python
 from app.fetch import Fetcher
 from app.ingest import Limits, PictureError
-from app.overlay import blank, scene
+from app.overlay import blank, scene, summary
 from app.pictures import Picture, PictureStore
 from app.timeline import Overheads, own_steps, splits, timeline
 
@@ -107,7 +107,7 @@ class Handlers:
         closes this generator; that cancels the requests in the engine.
         """
         try:
-            names = parse_names(text or "")
+            names = parse_names(text or "", task)
             question = Question(task.lower(), names, bool(pipelined), int(max_objects), reference, float(temperature))
             if picture is None:
                 raise PictureError(NO_PICTURE)
@@ -115,7 +115,7 @@ class Handlers:
         except (QuestionError, PictureError, NotReadyError) as error:
             yield _finished(_problem(str(error)))
             return
-        yield (_busy(f"Looking for {', '.join(question.names)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
+        yield (_busy(f"{doing(question)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
         work = asyncio.create_task(self._answer(engine, picture, question))
         start = time.perf_counter()
         try:
@@ -123,7 +123,7 @@ class Handlers:
                 waited = time.perf_counter() - start
                 queue = engine.stats().get("waiting", 0)
                 line = f" · {queue} requests wait in the queue" if queue else ""
-                text = f"Looking for {', '.join(question.names)} … {waited:.1f} s{line}"
+                text = f"{doing(question)} … {waited:.1f} s{line}"
                 yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 5)
             yield work.result()
         except PictureError as error:
@@ -171,6 +171,12 @@ class Handlers:
         return _finished(_outcome(answers, requests), drawn, results, where)
 
 
+def doing(question: Question) -> str:
+    """What the engine is at, in words."""
+    words = {"query": "Answering", "caption": "Describing the picture"}
+    return words.get(question.task, f"Looking for {', '.join(question.names)}")
+
+
 def results_value(
     picture: Picture, question: Question, answers: list[Answer], drawn: dict[str, Any], model: str
 ) -> dict[str, Any]:
@@ -179,12 +185,13 @@ def results_value(
     names, most = question.names, question.max_objects
     return {
         "rows": drawn["shapes"],
-        "note": drawn["note"],
+        "note": summary(answers),
+        "text": question.task in TEXT_TASKS,
         "json": json.dumps(body, indent=1),
         "picture": picture.token,
         "name": picture.name,
         "python": as_python(model, question.task, names, picture.name, question.pipelined, most),
-        "curl": as_curl(question.task, names, picture.name, most),
+        "curl": as_curl(question.task, names, picture.name, most, model),
     }
 
 

@@ -1,15 +1,18 @@
 """What Prometheus reads. Names begin with photon_ and carry their unit.
 
 Requests are seen by `Metrics.observed`, an engine around the engine, so that the page's count too; steps are summed
-up from the engine's records, which `follow` collects before their ring overwrites them.
+up from the engines' records, which `follow` collects before their ring overwrites them. What an engine tells has the
+label model.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
@@ -31,6 +34,8 @@ from photon import (
     Result,
     StepRecord,
 )
+
+Backends = Callable[[], Sequence[Backend]]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FOLLOW_S = 1.0  # a ring of 8192 steps holds some seconds of the fastest decoding
@@ -58,17 +63,18 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.steps = StepTotals()
+        self.steps: defaultdict[str, StepTotals] = defaultdict(StepTotals)  # by model; they outlive its engine
         ProcessCollector(namespace="photon", registry=self.registry)
 
-    def watch(self, backend: Backend) -> None:
-        """Report the state and the steps of this backend's engine; once."""
-        self.registry.register(EngineCollector(backend, self.steps))
+    def watch(self, backends: Backends) -> None:
+        """Report the state and the steps of these backends' engines; once."""
+        self.registry.register(EngineCollector(backends, self.steps))
 
-    async def follow(self, backend: Backend) -> None:
+    async def follow(self, backends: Backends) -> None:
         """Collect step records until cancelled."""
         while True:
-            self.steps.collect(backend)
+            for backend in backends():
+                self.steps[backend.name].collect(backend)
             await asyncio.sleep(FOLLOW_S)
 
     def observed(self, engine: Engine) -> Engine:
@@ -175,15 +181,15 @@ class StepTotals:
         self.zombies = 0
         self.missed = 0
         self._last: int | None = None
-        self._engine: Engine | None = None
+        self._engine: weakref.ref[Engine] | None = None
 
     def collect(self, backend: Backend) -> None:
         """Add the records that are new since the last call."""
         if backend.state is not State.READY:
             return
         engine = backend.engine()
-        if engine is not self._engine:  # another model has been loaded: its steps count from the beginning
-            self._engine, self._last = engine, None
+        if self._engine is None or engine is not self._engine():  # loaded anew: its steps count from the beginning
+            self._engine, self._last = weakref.ref(engine), None
         self.add(engine.steps(0 if self._last is None else self._last + 1))
 
     def add(self, records: Iterable[StepRecord]) -> None:
@@ -201,48 +207,62 @@ class StepTotals:
 
 
 class EngineCollector:
-    """Reads the engine when Prometheus asks."""
+    """Reads the engines when Prometheus asks."""
 
-    def __init__(self, backend: Backend, steps: StepTotals) -> None:
-        self._backend = backend
+    def __init__(self, backends: Backends, steps: Mapping[str, StepTotals]) -> None:
+        self._backends = backends
         self._steps = steps
 
     def collect(self) -> Iterator[Metric]:
-        ready = self._backend.state is State.READY
-        yield GaugeMetricFamily("photon_ready", "1 while the engine answers, else 0", value=float(ready))
-        if not ready:
-            return
-        self._steps.collect(self._backend)
-        yield from _of_steps(self._steps)
-        engine = self._backend.engine()
-        about = {name: str(engine.describe().get(name)) for name in ("model", "device", "dtype")}
-        yield InfoMetricFamily("photon_model", "What answers", value=about)
-        yield from _of_stats(engine.stats())
+        backends = self._backends()
+        up = GaugeMetricFamily("photon_ready", "1 while the engine answers, else 0", labels=["model"])
+        for backend in backends:
+            up.add_metric([backend.name], float(backend.state is State.READY))
+        yield up
+        ready = {one.name: one for one in backends if one.state is State.READY}
+        for name, backend in ready.items():
+            self._steps[name].collect(backend)
+        yield from _of_steps(dict(self._steps))
+        engines = {name: backend.engine() for name, backend in ready.items()}
+        about = InfoMetricFamily("photon_model", "What answers", labels=["model"])
+        for name, engine in engines.items():
+            about.add_metric([name], {key: str(engine.describe().get(key)) for key in ("device", "dtype")})
+        yield about
+        yield from _of_stats({name: engine.stats() for name, engine in engines.items()})
 
 
-def _of_steps(steps: StepTotals) -> Iterator[Metric]:
-    spans = SummaryMetricFamily("photon_step_seconds", "Duration of the parts of a step", labels=["part", "kind"])
-    for (part, kind), seconds in steps.seconds.items():
-        spans.add_metric([part, kind], steps.counts[kind], seconds)
-    yield spans
-    yield CounterMetricFamily("photon_tokens", "Committed tokens", value=steps.tokens)
-    yield CounterMetricFamily("photon_zombie_rows", "Rows of steps that had already finished", value=steps.zombies)
-    yield CounterMetricFamily("photon_missed_steps", "Steps that were overwritten unread", value=steps.missed)
+def _of_steps(totals: Mapping[str, StepTotals]) -> Iterator[Metric]:
+    spans = SummaryMetricFamily(
+        "photon_step_seconds", "Duration of the parts of a step", labels=["model", "part", "kind"]
+    )
+    tokens = CounterMetricFamily("photon_tokens", "Committed tokens", labels=["model"])
+    zombies = CounterMetricFamily("photon_zombie_rows", "Rows of steps that had already finished", labels=["model"])
+    missed = CounterMetricFamily("photon_missed_steps", "Steps that were overwritten unread", labels=["model"])
+    for model, steps in totals.items():
+        for (part, kind), seconds in steps.seconds.items():
+            spans.add_metric([model, part, kind], steps.counts[kind], seconds)
+        tokens.add_metric([model], steps.tokens)
+        zombies.add_metric([model], steps.zombies)
+        missed.add_metric([model], steps.missed)
+    yield from (spans, tokens, zombies, missed)
 
 
-def _of_stats(stats: dict[str, Any]) -> Iterator[Metric]:
-    pages = GaugeMetricFamily("photon_pages", "Pages of the KV cache", labels=["state"])
-    for state, count in stats.get("pages", {}).items():
-        pages.add_metric([state], count)
-    yield pages
-    yield GaugeMetricFamily("photon_running_requests", "Requests in the batch", value=stats["running"])
-    yield GaugeMetricFamily("photon_waiting_requests", "Requests in the queue", value=stats["waiting"])
-    yield GaugeMetricFamily(
+def _of_stats(told: Mapping[str, dict[str, Any]]) -> Iterator[Metric]:
+    pages = GaugeMetricFamily("photon_pages", "Pages of the KV cache", labels=["model", "state"])
+    running = GaugeMetricFamily("photon_running_requests", "Requests in the batch", labels=["model"])
+    waiting = GaugeMetricFamily("photon_waiting_requests", "Requests in the queue", labels=["model"])
+    busy = GaugeMetricFamily(
         "photon_device_busy_ratio",
         "Share of the last ten seconds in which the compute stream worked",
-        value=stats.get("device_busy", 0.0),
+        labels=["model"],
     )
-    ended = CounterMetricFamily("photon_requests", "Requests that the engine has ended", labels=["outcome"])
-    for kind, count in stats.get("requests", {}).items():
-        ended.add_metric([kind], count)
-    yield ended
+    ended = CounterMetricFamily("photon_requests", "Requests that the engine has ended", labels=["model", "outcome"])
+    for model, stats in told.items():
+        for state, count in stats.get("pages", {}).items():
+            pages.add_metric([model, state], count)
+        running.add_metric([model], stats["running"])
+        waiting.add_metric([model], stats["waiting"])
+        busy.add_metric([model], stats.get("device_busy", 0.0))
+        for kind, count in stats.get("requests", {}).items():
+            ended.add_metric([model, kind], count)
+    yield from (pages, running, waiting, busy, ended)

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from app.asking import Answer, Question
+from app.asking import TEXT_TASKS, Answer, Question
 from app.pictures import Picture
 
 # Distinct on photographs, told apart also by people who do not see red and green alike.
@@ -52,7 +52,8 @@ def scene(picture: Picture, question: Question, answers: Sequence[Answer]) -> di
         for answer in answers
         for shape in shapes_of(answer, question.task, palette[answer.name], picture.width, picture.height)
     ]
-    return blank(picture) | {"shapes": shapes, "note": summary(answers)}
+    note = "" if question.task in TEXT_TASKS else summary(answers)  # a text stands with the answers
+    return blank(picture) | {"shapes": shapes, "note": note}
 
 
 def blank(picture: Picture) -> dict[str, Any]:
@@ -69,7 +70,9 @@ def blank(picture: Picture) -> dict[str, Any]:
 
 
 def summary(answers: Sequence[Answer]) -> str:
-    """What was found, in words that keep the names as they were typed."""
+    """What was found, in words that keep the names as they were typed; of Query and Caption the text itself."""
+    if texts := [answer.text for answer in answers if answer.text is not None]:
+        return " ".join(texts)
     parts = []
     for answer in answers:
         if answer.result is not None:

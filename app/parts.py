@@ -14,7 +14,7 @@ import gradio as gr
 from app.fetch import MAX_URL_LENGTH
 
 STATIC = Path(__file__).parent.parent / "static"
-CSS = STATIC / "css" / "page.css"
+STYLES = [STATIC / "css" / "page.css", STATIC / "css" / "models.css"]
 ICON = STATIC / "icons" / "photon.png"
 
 
@@ -205,6 +205,30 @@ def batch_input() -> gr.File:
 def batch_view() -> gr.HTML:
     """A batch; value: {"text", "problem", "progress": {done, count}, "rows", "zip": address}."""
     return _drawn('<div class="ph-race-body ph-batch-body"></div>', "batch", elem_id="batch-view")
+
+
+def models() -> gr.HTML:
+    """The choice of a model; value: see app.chooser.Chooser. Event: choose {name}."""
+    return _drawn(
+        """
+        <section class="ph-models" aria-label="Model">
+          <details>
+            <summary><span class="ph-models-what">Model</span><b class="ph-models-name"></b>
+            <span class="ph-models-skills"></span></summary>
+            <div class="ph-models-list" role="radiogroup" aria-label="Models"></div>
+          </details>
+          <div class="ph-models-progress"></div>
+          <p class="ph-status" data-kind="idle" role="alert"></p>
+        </section>
+        """,
+        "models",
+        elem_id="models",
+    )
+
+
+def skills() -> gr.HTML:
+    """What the visitor's model lacks; value: {"unable": {task: sentence}, "lacks": [sentence]}."""
+    return _drawn('<p class="ph-skills"></p>', "skills", elem_id="skills")
 
 
 def status() -> gr.HTML:

@@ -60,7 +60,7 @@ class RaceView:
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Race on the visitor's picture, or on the batch's, and names; yields (view, race button, stop button)."""
         try:
-            names = parse_names(text or "")
+            names = parse_names(text or "", task)
             read = self._reader(None, files or []) if about == MANY else self._reader(picture)
             engine = self.backend.engine()
             question = Question(task.lower(), names, max_objects=int(max_objects))

@@ -8,8 +8,9 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from gradio.utils import get_upload_folder
 
 from app.api import add_api
 from app.auth import KeyGate
-from app.backend import Backend, Engine, load_engine
+from app.backend import engine_config
 from app.examples import load_examples
 from app.fetch import Fetcher
 from app.files import file_routes
@@ -30,11 +31,13 @@ from app.handlers import Handlers
 from app.ingest import Limits
 from app.lingering import LingeringClose
 from app.metrics import Metrics
-from app.parts import CSS, ICON
+from app.models import Load, Look, Models
+from app.parts import ICON, STYLES
 from app.pictures import PictureStore
 from app.settings import ON_ZERO_GPU, Settings, SettingsError
 from app.theme import theme
 from app.ui import build_page
+from photon import Photon, download, memory_of, models_available
 
 log = logging.getLogger(__name__)
 
@@ -43,17 +46,14 @@ DESCRIPTION = "Point, detect and segment in your own pictures, and see where eac
 NO_MCP = "--mcp needs the package mcp, which is not installed here: pip install -r requirements-mcp.txt"
 
 
-def build_app(settings: Settings, load: Callable[[], Engine] | None = None, mcp: bool = False) -> FastAPI:
-    """The whole application. `load` makes the engine; by default the one that the settings ask for.
-
-    `mcp` offers the endpoints also as tools, at `gradio_api/mcp/`.
-    """
+def build_app(settings: Settings, load: Load | None = None, look: Look | None = None, mcp: bool = False) -> FastAPI:
+    """The whole application. `load` makes a model's engine and `look` says what models are on this machine; by default
+    those of `photon`. `mcp` offers the endpoints also as tools, at `gradio_api/mcp/`."""
     metrics = Metrics()
-    make = load or (lambda: load_engine(settings))
-    backend = Backend(lambda: metrics.observed(make()))
-    metrics.watch(backend)
+    models = make_models(settings, metrics, load, look)
+    metrics.watch(models.loaded)
     if settings.zero_gpu:
-        backend.note = ON_ZERO_GPU
+        models.main.note = ON_ZERO_GPU
         log.warning("%s", ON_ZERO_GPU)
     limits = Limits(settings.max_image_mb, settings.max_megapixels)
     store = PictureStore(limits)
@@ -61,26 +61,26 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None, mcp:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        backend.start()
-        following = asyncio.create_task(metrics.follow(backend))
+        models.start()
+        following = asyncio.create_task(metrics.follow(models.loaded))
         try:
             yield
         finally:
             following.cancel()
-            await backend.close()
+            await models.close()
             store.close()
 
     app = FastAPI(title="Photon Demo", lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.backend = backend
+    app.state.models = models
     if settings.api_key is not None:
         app.add_middleware(KeyGate, key=settings.api_key)
     app.add_middleware(LingeringClose)
-    add_api(app, backend, limits, metrics, settings)
+    add_api(app, models, limits, metrics)
     app.include_router(file_routes(store, examples))
-    handlers = Handlers(backend, store, limits, examples, Path(get_upload_folder()), Fetcher(limits))
+    handlers = Handlers(models.main, store, limits, examples, Path(get_upload_folder()), Fetcher(limits))
     mounted: FastAPI = gr.mount_gradio_app(
         app,
-        build_page(handlers),
+        build_page(handlers, models),
         path="/",
         server_name=settings.host,
         server_port=settings.port,
@@ -91,11 +91,25 @@ def build_app(settings: Settings, load: Callable[[], Engine] | None = None, mcp:
         pwa=False,
         favicon_path=str(ICON),
         theme=theme(),
-        css_paths=[CSS],
+        css_paths=STYLES,
         head=f'<meta name="description" content="{DESCRIPTION}">',
         mcp_server=mcp,
     )
     return mounted
+
+
+def make_models(settings: Settings, metrics: Metrics, load: Load | None, look: Look | None) -> Models:
+    """The models that the settings offer; their engines are seen by `metrics`."""
+    config = engine_config(settings)
+    make = load or (lambda name, progress: Photon.load(name, config, progress))
+    return Models(
+        settings.model,
+        settings.models,
+        lambda name, progress: metrics.observed(make(name, progress)),
+        look or partial(models_available, config),
+        lambda: memory_of(config),
+        download if settings.allow_download else None,
+    )
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "bfloat16", "float16")
+MODELS = ("photon-tiny", "moondream2", "moondream3-preview", "moondream3.1")  # those whose files can be had
 
 
 ON_ZERO_GPU = (
@@ -33,13 +34,14 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 7860
     model: str = "photon-tiny"
-    models: tuple[str, ...] = ("photon-tiny",)
+    models: tuple[str, ...] = MODELS
     device: str = "auto"
     dtype: str | None = None
     threads: int | None = None
     max_batch: int = 16
     kv_pages: int | None = None
     queue: int = 64
+    mask_model: str = "sam2.1-small"
     api_key: str | None = None
     allow_download: bool = False
     max_image_mb: float = 20.0
@@ -52,7 +54,7 @@ class Settings:
         read = _Reader(os.environ if env is None else env)
         zero_gpu = read.text("SPACES_ZERO_GPU", "0").lower() not in ("0", "false")  # set by the host
         model = read.text("PHOTON_MODEL", cls.model)
-        models = _names(read.text("PHOTON_MODELS", model))
+        models = _names(read.text("PHOTON_MODELS", ",".join((model, *MODELS))))
         if model not in models:
             raise SettingsError(f"PHOTON_MODEL is {model!r}, which PHOTON_MODELS ({', '.join(models)}) does not list.")
         return cls(
@@ -66,6 +68,7 @@ class Settings:
             max_batch=read.whole("PHOTON_MAX_BATCH", cls.max_batch, 1, 1024),
             kv_pages=read.optional_whole("PHOTON_KV_PAGES", 1, 10_000_000),
             queue=read.whole("PHOTON_QUEUE", cls.queue, 1, 100_000),
+            mask_model=read.text("PHOTON_MASK_MODEL", cls.mask_model),
             api_key=read.text("PHOTON_API_KEY", "") or None,
             allow_download=read.choice("PHOTON_ALLOW_DOWNLOAD", "0", ("0", "1")) == "1",
             max_image_mb=read.positive("PHOTON_MAX_IMAGE_MB", cls.max_image_mb, 1000.0),

@@ -56,7 +56,10 @@ class StepRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """One request's time, milliseconds. `device_busy` is the share of its span in which the compute stream worked."""
+    """One request's time, milliseconds. `device_busy` is the share of its span in which the compute stream worked.
+
+    `prompt_tokens` are those of its first prompt, the picture's among them; `tokens` are all that were generated.
+    """
 
     request_id: int
     mode: Mode
@@ -71,6 +74,7 @@ class Metrics:
     zombie_steps: int
     device_busy: float
     requests: tuple[int, ...]
+    prompt_tokens: int = 0
 
 
 class Trace:

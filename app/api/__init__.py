@@ -8,16 +8,15 @@ from app.api.chat import chat_routes
 from app.api.images import ImageReader
 from app.api.service import service_routes, unknown_routes
 from app.api.skills import skill_routes
-from app.backend import Backend
 from app.ingest import Limits
 from app.metrics import Metrics
-from app.settings import Settings
+from app.models import Models
 
 
-def add_api(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics, settings: Settings) -> None:
+def add_api(app: FastAPI, models: Models, limits: Limits, metrics: Metrics) -> None:
     """Add all routes; to be called before a page is mounted at "/"."""
     images = ImageReader(limits)
-    app.include_router(skill_routes(backend, limits, images))
-    app.include_router(chat_routes(backend, limits, images))
-    app.include_router(service_routes(backend, metrics, [name for name in settings.models if name != settings.model]))
+    app.include_router(skill_routes(models, limits, images))
+    app.include_router(chat_routes(models, limits, images))
+    app.include_router(service_routes(models, metrics))
     app.include_router(unknown_routes())

@@ -62,10 +62,3 @@ async def read_ask(skill: Skill, body: Mapping[str, Any], engine: Engine, images
     if url is not None or skill.needs_image:
         arguments["image"] = await images.read(engine, url)
     return Ask(skill, arguments, stream)
-
-
-def check_model(name: Any, engine: Engine, also: tuple[str, ...] = ()) -> None:
-    """A request that names a model is not answered by another one. Raises ApiError 400."""
-    loaded = str(engine.describe().get("model"))
-    if name is not None and name not in (loaded, *also):
-        raise ApiError(400, f"The model {str(name)[:100]!r} is not loaded here; this server answers with {loaded!r}.")

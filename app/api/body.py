@@ -76,6 +76,11 @@ def checked_text(value: Any, what: str) -> str:
     return value
 
 
+def model_of(body: Mapping[str, Any]) -> str | None:
+    """The model that a request names; None if it leaves the choice to the server. Raises ApiError 400."""
+    return None if body.get("model") is None else text_of(body, "model")
+
+
 def flag_of(body: Mapping[str, Any], name: str) -> bool:
     """A true or false that is false when absent. Raises ApiError 400."""
     value = body.get(name)

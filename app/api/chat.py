@@ -11,22 +11,23 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.asks import SKILLS, Ask, check_model, read_ask
-from app.api.body import flag_of, max_body, parse_body, read_body
+from app.api.asks import SKILLS, Ask, read_ask
+from app.api.body import flag_of, max_body, model_of, parse_body, read_body
 from app.api.conversation import Turn, last_turn
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiError, ApiRoute
 from app.api.skills import with_metrics
-from app.backend import Backend
 from app.ingest import Limits
+from app.models import Models
 from photon import Result
 
 UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model
@@ -40,34 +41,52 @@ _SETTINGS = {
 _TEXT_KEYS = {"query": "answer", "caption": "caption"}
 
 
-def chat_routes(backend: Backend, limits: Limits, images: ImageReader) -> APIRouter:
+def chat_routes(models: Models, limits: Limits, images: ImageReader) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=ApiRoute)
 
     @router.post("/chat/completions")
     async def complete(request: Request) -> Response:
-        engine = backend.engine()
+        models.main.engine()  # a server that is not ready says so before it reads a picture
         body = parse_body(await read_body(request, max_body(limits)))
-        check_model(body.get("model"), engine, also=UNNAMED)
         if body.get("n") not in (None, 1):
             raise ApiError(400, f"n is {body['n']!r}; one answer a request is given.")
         streamed = flag_of(body, "stream")
         name, fields = skill_fields(body, last_turn(body.get("messages")))
         # Only text is worth sending in pieces; the other answers are JSON, of no use before their end.
         fields["stream"] = streamed and name in _TEXT_KEYS
-        reply = Reply(name, str(engine.describe().get("model")), fields.get("settings", {}).get("max_tokens"))
+        async with AsyncExitStack() as hold:
+            backend = await hold.enter_async_context(models.using(await _named(body, models)))
+            engine = backend.engine()
+            reply = Reply(name, backend.name, fields.get("settings", {}).get("max_tokens"), with_usage(body))
 
-        async def asked() -> Any:
-            ask: Ask = await read_ask(SKILLS[name], fields, engine, images)
-            return await ask.put(engine)
+            async def asked() -> Any:
+                ask: Ask = await read_ask(SKILLS[name], fields, engine, images)
+                return await ask.put(engine)
 
-        result = await while_present(request, asked())
-        if not streamed:
-            return JSONResponse(reply.whole(result))
-        if not fields["stream"]:
-            return await event_stream(request, _Whole(result), reply.piece, reply.end)
-        return await event_stream(request, result[_TEXT_KEYS[name]], reply.piece, reply.end)
+            result = await while_present(request, asked())
+            if not streamed:
+                return JSONResponse(reply.whole(result))
+            pieces = result[_TEXT_KEYS[name]] if fields["stream"] else _Whole(result)
+            return await event_stream(request, pieces, reply.piece, reply.end, hold)
 
     return router
+
+
+async def _named(body: Mapping[str, Any], models: Models) -> str | None:
+    """The model that a conversation names. What clients send unasked means it only where it can answer."""
+    name = model_of(body)
+    if name not in UNNAMED:
+        return name
+    able = {choice.info.name for choice in await models.choices() if not choice.refusal and not choice.fetches}
+    return name if name in able else None
+
+
+def with_usage(body: Mapping[str, Any]) -> bool:
+    """Whether a stream is to end with its usage. Raises ApiError 400."""
+    options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise ApiError(400, "The field 'stream_options' is not a JSON object.")
+    return flag_of(options, "include_usage")
 
 
 def skill_fields(body: Mapping[str, Any], turn: Turn) -> tuple[str, dict[str, Any]]:
@@ -105,6 +124,7 @@ class Reply:
     skill: str
     model: str
     max_tokens: Any = None
+    usage_in_stream: bool = False
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -113,7 +133,7 @@ class Reply:
         metrics = answer.pop("metrics")
         message = {"role": "assistant", "content": self._content(answer), **_reasoning(answer)}
         choice = {"index": 0, "message": message, "finish_reason": self._reason(result)}
-        return {**self._frame("chat.completion"), "choices": [choice], "metrics": metrics}
+        return {**self._frame("chat.completion"), "choices": [choice], "usage": usage(result), "metrics": metrics}
 
     def piece(self, piece: str | Result) -> Iterator[Event]:
         content = piece if isinstance(piece, str) else self._content(piece)
@@ -122,6 +142,8 @@ class Reply:
     def end(self, result: Result) -> Iterator[Event | str]:
         answer = with_metrics(result)
         yield {**self._chunk(_reasoning(answer), self._reason(result)), "metrics": answer["metrics"]}
+        if self.usage_in_stream:
+            yield {**self._frame("chat.completion.chunk"), "choices": [], "usage": usage(result)}
         yield "[DONE]"
 
     def _content(self, answer: Mapping[str, Any]) -> str:
@@ -138,6 +160,12 @@ class Reply:
 
     def _frame(self, kind: str) -> Event:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def usage(result: Result) -> dict[str, int]:
+    """The tokens of a request and its children, as OpenAI's clients count them: a picture's are the prompt's."""
+    prompt, completion = result.metrics.prompt_tokens, result.metrics.tokens
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 def _reasoning(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, Protocol
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from app.api.presence import while_present
 from app.api.problems import body_of, refused
@@ -34,16 +34,17 @@ class Pieces(Protocol):
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events; however the connection ends, the generator is closed before this returns."""
+    """Server-sent events; however the connection ends, what they `hold` is given back before this returns."""
 
-    def __init__(self, events: AsyncGenerator[str, None]) -> None:
+    def __init__(self, events: AsyncGenerator[str, None], hold: AsyncExitStack) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type="text/event-stream", headers=headers)
         self._events = events
+        self._hold = hold
 
-    async def stream_response(self, send: Send) -> None:
-        async with aclosing(self._events):
-            await super().stream_response(send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._hold, aclosing(self._events):
+            await super().__call__(scope, receive, send)
 
 
 async def event_stream(
@@ -51,28 +52,28 @@ async def event_stream(
     pieces: Pieces,
     of_piece: Callable[[Any], Iterator[Event]],
     of_end: Callable[[Result], Iterator[Event | str]],
+    hold: AsyncExitStack,
 ) -> EventStream:
-    """Wait for the first piece, so that a refusal keeps its status, then answer with events."""
-    try:
-        first = await while_present(request, _next(aiter(pieces)))
-    except BaseException:
-        await pieces.aclose()
-        raise
+    """Wait for the first piece, so that a refusal keeps its status, then answer with events.
+
+    What `hold` holds, and the pieces, are given back when the answer has ended.
+    """
+    hold.push_async_callback(pieces.aclose)
+    first = await while_present(request, _next(aiter(pieces)))
 
     async def events() -> AsyncGenerator[str, None]:
-        async with aclosing(pieces):
-            try:
-                piece = first
-                while piece is not _NO_PIECE:
-                    for event in of_piece(piece):
-                        yield line(event)
-                    piece = await _next(aiter(pieces))
-                for last in of_end(await pieces.result()):
-                    yield line(last)
-            except Exception as error:
-                yield line({**body_of(refused(error)), "completed": True})
+        try:
+            piece = first
+            while piece is not _NO_PIECE:
+                for event in of_piece(piece):
+                    yield line(event)
+                piece = await _next(aiter(pieces))
+            for last in of_end(await pieces.result()):
+                yield line(last)
+        except Exception as error:
+            yield line({**body_of(refused(error)), "completed": True})
 
-    return EventStream(events())
+    return EventStream(events(), hold.pop_all())
 
 
 def line(event: Event | str) -> str:

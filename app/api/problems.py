@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 
 from app.backend import NotReadyError
 from app.ingest import NotAPictureError, PictureError, PictureTooLargeError
+from app.models import UnknownModelError
 from photon import DeviceError, EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ _STATUSES: tuple[tuple[type[Exception], int, int | None], ...] = (
     (PictureTooLargeError, 413, None),
     (NotAPictureError, 415, None),
     (PictureError, 400, None),
+    (UnknownModelError, 400, None),
     (QueueFullError, 429, 1),
     (NotReadyError, 503, 5),
     (EngineStoppedError, 503, None),

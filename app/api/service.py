@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from app.api.problems import ApiError, ApiRoute
-from app.backend import Backend, State
+from app.backend import State
 from app.metrics import CONTENT_TYPE, Metrics
+from app.models import Choice, Models
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def service_routes(backend: Backend, metrics: Metrics, models: Sequence[str]) -> APIRouter:
-    """`models` are the names that may be loaded, besides the one that is."""
+def service_routes(models: Models, metrics: Metrics) -> APIRouter:
     router = APIRouter(route_class=ApiRoute)
 
     @router.get("/health")
     def health() -> Response:
-        ready = backend.state is State.READY
-        return JSONResponse(backend.health(), status_code=200 if ready else 503)
+        ready = models.main.state is State.READY
+        return JSONResponse(models.main.health(), status_code=200 if ready else 503)
 
     @router.get("/metrics")
     def scrape() -> Response:
@@ -30,11 +29,12 @@ def service_routes(backend: Backend, metrics: Metrics, models: Sequence[str]) ->
 
     @router.get("/v1/stats")
     def stats() -> Response:
-        return JSONResponse(backend.engine().stats())
+        return JSONResponse(models.main.engine().stats())
 
     @router.get("/v1/models")
-    def list_models() -> Response:
-        return JSONResponse({"object": "list", "data": model_list(backend, models)})
+    async def list_models() -> Response:
+        models.main.engine()
+        return JSONResponse({"object": "list", "data": [listed(choice) for choice in await models.choices()]})
 
     return router
 
@@ -50,10 +50,12 @@ def unknown_routes() -> APIRouter:
     return router
 
 
-def model_list(backend: Backend, models: Sequence[str]) -> list[dict[str, Any]]:
-    """The loaded model with its skills, then those that may be loaded in its place."""
-    about = backend.engine().describe()
-    loaded = str(about.get("model"))
-    frame = {"object": "model", "created": 0, "owned_by": "photon"}
-    first = {"id": loaded, **frame, "loaded": True, "skills": list(about.get("skills", []))}
-    return [first, *({"id": name, **frame, "loaded": False} for name in models if name != loaded)]
+def listed(choice: Choice) -> dict[str, Any]:
+    """A model that a request may name: whether it is loaded, what it can, and why it cannot be asked if so."""
+    info = choice.info
+    about = {
+        "loaded": choice.state is State.READY,
+        "skills": list(info.skills),
+        "reason": choice.refusal or info.reason,
+    }
+    return {"id": info.name, "object": "model", "created": 0, "owned_by": "photon", **about}

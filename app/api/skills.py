@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -10,36 +11,37 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.asks import SKILLS, Skill, check_model, read_ask
-from app.api.body import max_body, parse_body, read_body
+from app.api.asks import SKILLS, Skill, read_ask
+from app.api.body import max_body, model_of, parse_body, read_body
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiRoute
-from app.backend import Backend
 from app.ingest import Limits
+from app.models import Models
 from photon import Result
 
 
-def skill_routes(backend: Backend, limits: Limits, images: ImageReader) -> APIRouter:
+def skill_routes(models: Models, limits: Limits, images: ImageReader) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=ApiRoute)
 
     async def answer(skill: Skill, request: Request) -> Response:
-        engine = backend.engine()
+        models.main.engine()  # a server that is not ready says so before it reads a picture
         body = parse_body(await read_body(request, max_body(limits)))
-        check_model(body.get("model"), engine)
+        async with AsyncExitStack() as hold:
+            engine = (await hold.enter_async_context(models.using(model_of(body)))).engine()
 
-        async def asked() -> Any:
-            ask = await read_ask(skill, body, engine, images)
-            return ask.stream, await ask.put(engine)
+            async def asked() -> Any:
+                ask = await read_ask(skill, body, engine, images)
+                return ask.stream, await ask.put(engine)
 
-        streamed, result = await while_present(request, asked())
-        if not streamed:
-            return JSONResponse(with_metrics(result))
-        if skill.name == "segment":
-            return await event_stream(request, result, segment_events, segment_end)
-        key = "answer" if skill.name == "query" else "caption"
-        return await event_stream(request, result[key], text_events, text_end)
+            streamed, result = await while_present(request, asked())
+            if not streamed:
+                return JSONResponse(with_metrics(result))
+            if skill.name == "segment":
+                return await event_stream(request, result, segment_events, segment_end, hold)
+            key = "answer" if skill.name == "query" else "caption"
+            return await event_stream(request, result[key], text_events, text_end, hold)
 
     for skill in SKILLS.values():
         # A route is told by its handler's signature; a partial would show `skill` as a query parameter.

@@ -14,7 +14,7 @@ function drawProgress(progress) {
     "div",
     { class: "ph-progress", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": progress.count, "aria-valuenow": progress.done, "aria-label": "Batch" },
     node("div", { class: "ph-bar-head" }, node("b", { text: "Pictures" }), node("span", { text: `${progress.done} of ${progress.count}` })),
-    node("div", { class: "ph-track" }, node("div", { class: "ph-fill", style: { width: percent(progress.done / progress.count) } })),
+    node("div", { class: "ph-track" }, node("div", { class: "ph-fill", style: { width: `${(100 * progress.done) / progress.count}%` } })),
   );
 }
 

@@ -7,7 +7,7 @@ function drawProgress(progress) {
     "div",
     { class: "ph-progress", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": progress.count, "aria-valuenow": progress.done, "aria-label": NAMES[progress.mode] },
     node("div", { class: "ph-bar-head" }, node("b", { text: NAMES[progress.mode] }), node("span", { text: `${progress.done} of ${progress.count}` })),
-    node("div", { class: "ph-track" }, node("div", { class: `ph-fill ph-fill-${progress.mode}`, style: { width: percent(share) } })),
+    node("div", { class: "ph-track" }, node("div", { class: `ph-fill ph-fill-${progress.mode}`, style: { width: `${100 * share}%` } })),
   );
 }
 

@@ -73,6 +73,7 @@ class Call:
 class ScriptedEngine:
     """Answers every known name with `answers[verb]`, after `delay_s`; unknown names are refused."""
 
+    model: str = "photon-tiny"
     answers: Mapping[str, dict[str, Any]] = field(default_factory=lambda: dict(ANSWERS))
     delay_s: float = 0.0
     device: str = "cpu"
@@ -103,7 +104,7 @@ class ScriptedEngine:
 
     def stats(self) -> dict[str, Any]:
         running = sum(call.state == "running" for call in self.calls)
-        return {"model": "scripted", "device": self.device, "running": running, "waiting": 0}
+        return {"model": self.model, "device": self.device, "running": running, "waiting": 0}
 
     def steps(self, since: int = 0) -> list[StepRecord]:
         with self._lock:
@@ -111,7 +112,7 @@ class ScriptedEngine:
 
     def describe(self) -> dict[str, Any]:
         return {
-            "model": "scripted",
+            "model": self.model,
             "device": self.device,
             "dtype": "float32",
             "threads": 2,
@@ -161,6 +162,7 @@ class ScriptedEngine:
             decode_ms=total - 12.0,
             total_ms=total,
             tokens=9,
+            prompt_tokens=150,
             steps=len(made),
             zombie_steps=1 if pipelined else 0,
             device_busy=0.92 if pipelined else 0.71,
@@ -213,4 +215,9 @@ def step_records(first: int, request: int, start_s: float, pipelined: bool, coun
     return records
 
 
-__all__ = ["ANSWERS", "Names", "ScriptedEngine", "step_records"]
+def scripted(model: str, _: Any) -> ScriptedEngine:
+    """A model's engine, as `app.server.build_app` wants it made."""
+    return ScriptedEngine(model)
+
+
+__all__ = ["ANSWERS", "Names", "ScriptedEngine", "scripted", "step_records"]

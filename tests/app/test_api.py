@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from photon import (
     DeviceError,
     EngineStoppedError,
     InvalidRequestError,
+    ModelInfo,
     ModelLoadError,
     QueueFullError,
     UnsupportedSkillError,
@@ -31,7 +32,18 @@ from tests.app.live import StreamingEngine, data_url, picture
 from tests.app.scripted import ANSWERS
 
 SKILLS = ("point", "detect", "segment", "query", "caption")
+ABSENT = "The files of moondream2 are not on this machine; fetch them with: python -m photon download moondream2"
 SETTINGS = Settings(models=("photon-tiny", "moondream2"), max_image_mb=0.2, max_megapixels=1.0)
+
+
+def look(names: Sequence[str]) -> list[ModelInfo]:
+    """A machine that has the files of photon-tiny only."""
+    return [
+        ModelInfo(name, 1, SKILLS[:3], on_disk=True, fits=True)
+        if name == "photon-tiny"
+        else ModelInfo(name, 1, SKILLS, fits=True, reason=ABSENT)
+        for name in names
+    ]
 
 
 def ready(client: TestClient) -> TestClient:
@@ -43,7 +55,7 @@ def ready(client: TestClient) -> TestClient:
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[TestClient, StreamingEngine]]:
     engine = StreamingEngine()
-    with TestClient(build_app(SETTINGS, lambda: engine)) as client:
+    with TestClient(build_app(SETTINGS, lambda *_: engine, look)) as client:
         yield ready(client), engine
 
 
@@ -166,8 +178,12 @@ def test_a_body_that_is_no_json_object_is_400(client: TestClient, route: str, bo
         ("query", {"stream": "yes"}, "'stream' is a JSON string"),
         ("query", {"stream": 1}, "'stream' is a JSON number"),
         ("detect", {"stream": True}, "cannot be streamed"),
-        ("detect", {"model": "gpt-4"}, "'gpt-4' is not loaded here; this server answers with 'scripted'"),
-        ("detect", {"model": 3}, "'3' is not loaded"),
+        (
+            "detect",
+            {"model": "gpt-4"},
+            "'gpt-4' is not offered here; this server answers with photon-tiny, moondream2.",
+        ),
+        ("detect", {"model": 3}, "'model' is a JSON number"),
         ("detect", {"object": "xyzzy"}, "does not know the word 'xyzzy'. The nearest words that it knows: cat, cup"),
         ("detect", {"image_url": None}, "image is missing"),
         ("caption", {"image_url": None}, "image is missing"),
@@ -256,7 +272,7 @@ def test_a_sentence_that_quotes_a_huge_value_is_cut() -> None:
     assert refused(InvalidRequestError("no")).status == 400
     assert isinstance(refused(ApiError(418, "tea")), ApiError)
     engine = StreamingEngine(error=InvalidRequestError("settings is " + "A" * 100_000))
-    with TestClient(build_app(SETTINGS, lambda: engine)) as client:
+    with TestClient(build_app(SETTINGS, lambda *_: engine)) as client:
         assert sentence(ready(client).post("/v1/query", json=fields("query"))).endswith(" …")
 
 
@@ -270,18 +286,18 @@ def test_an_engine_that_failed_is_503_on_every_route(client: TestClient, engine:
 
 
 def test_before_the_model_is_loaded_the_answer_is_503_with_the_reason() -> None:
-    def slow() -> StreamingEngine:
+    def slow(*_: object) -> StreamingEngine:
         time.sleep(0.5)
         return StreamingEngine()
 
     with TestClient(build_app(SETTINGS, slow)) as client:
         response = client.post("/v1/detect", json=fields("detect"))
-        assert (response.status_code, "loading" in sentence(response)) == (503, True)
+        assert (response.status_code, "Loading photon-tiny" in sentence(response)) == (503, True)
         assert int(response.headers["retry-after"]) >= 1
 
 
 def test_a_model_that_cannot_be_loaded_is_503_with_the_reason() -> None:
-    def missing() -> StreamingEngine:
+    def missing(*_: object) -> StreamingEngine:
         raise ModelLoadError("The file model.safetensors is missing.")
 
     with TestClient(build_app(SETTINGS, missing)) as client:
@@ -299,18 +315,55 @@ def test_models_says_what_is_loaded_and_what_it_can(client: TestClient) -> None:
     listed = client.get("/v1/models").json()
     assert listed["object"] == "list"
     assert [(model["id"], model["object"], model["loaded"]) for model in listed["data"]] == [
-        ("scripted", "model", True),
+        ("photon-tiny", "model", True),
         ("moondream2", "model", False),
     ]
-    assert listed["data"][0]["skills"] == list(SKILLS)
+    assert listed["data"][0]["skills"] == ["point", "detect", "segment"]
+    assert listed["data"][1]["skills"] == list(SKILLS)
+    assert (listed["data"][0]["reason"], listed["data"][1]["reason"]) == ("", ABSENT)
+
+
+def test_a_model_whose_files_are_not_here_is_503_with_what_to_do(client: TestClient) -> None:
+    response = client.post("/v1/detect", json=fields("detect", model="moondream2"))
+    assert (response.status_code, sentence(response)) == (503, ABSENT)
+
+
+def test_a_request_is_answered_by_the_model_that_it_names() -> None:
+    engines: dict[str, StreamingEngine] = {}
+
+    def load(name: str, _: object) -> StreamingEngine:
+        engines[name] = StreamingEngine(name)
+        return engines[name]
+
+    def both(names: Sequence[str]) -> list[ModelInfo]:
+        return [ModelInfo(name, 1, SKILLS, on_disk=True, fits=True) for name in names]
+
+    with TestClient(build_app(SETTINGS, load, both)) as client:
+        ready(client)
+        first = client.post("/v1/detect", json=fields("detect", model="moondream2"))
+        assert (first.status_code, sentence(first).startswith("Loading moondream2")) == (503, True)
+        assert int(first.headers["retry-after"]) >= 1
+        while "moondream2" not in engines:
+            time.sleep(0.01)
+        for stream in (False, True):
+            assert client.post("/v1/query", json=fields("query", model="moondream2", stream=stream)).status_code == 200
+        assert client.post("/v1/query", json=fields("query")).status_code == 200
+        loaded = {model["id"]: model["loaded"] for model in client.get("/v1/models").json()["data"]}
+        assert loaded == {"photon-tiny": True, "moondream2": True}
+        models = client.app.state.models  # type: ignore[attr-defined]
+        assert [backend.in_use for backend in models.loaded()] == [False, False]
+    assert {name: [call.verb for call in engine.calls] for name, engine in engines.items()} == {
+        "photon-tiny": ["query"],
+        "moondream2": ["query", "query"],
+    }
 
 
 def test_a_request_may_name_the_loaded_model(client: TestClient) -> None:
-    assert client.post("/v1/detect", json=fields("detect", model="scripted")).status_code == 200
+    assert client.post("/v1/detect", json=fields("detect", model="photon-tiny")).status_code == 200
 
 
 def test_stats_come_from_the_engine(client: TestClient) -> None:
-    assert client.get("/v1/stats").json()["model"] == "scripted"
+    assert client.get("/v1/stats").json()["model"] == "photon-tiny"
 
 
 def test_many_pictures_at_once_are_all_answered(client: TestClient, engine: StreamingEngine) -> None:

@@ -19,7 +19,7 @@ from tests.app.scripted import ANSWERS
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[TestClient, StreamingEngine]]:
     engine = StreamingEngine()
-    with TestClient(build_app(Settings(), lambda: engine)) as client:
+    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
         yield client, engine
@@ -46,13 +46,13 @@ def user(text: str, *parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask(client: TestClient, *messages: Any, **more: Any) -> Any:
-    return client.post("/v1/chat/completions", json={"model": "scripted", "messages": list(messages), **more})
+    return client.post("/v1/chat/completions", json={"model": "photon-tiny", "messages": list(messages), **more})
 
 
 def test_a_question_is_answered_in_openais_form(client: TestClient, engine: StreamingEngine) -> None:
     answer = ask(client, user("How many?", image_part())).json()
     assert answer["object"] == "chat.completion"
-    assert answer["model"] == "scripted"
+    assert answer["model"] == "photon-tiny"
     assert answer["id"].startswith("chatcmpl-")
     assert answer["metrics"]["tokens"] == 9
     (choice,) = answer["choices"]
@@ -204,5 +204,5 @@ def test_one_answer_a_request(client: TestClient, n: Any) -> None:
 
 def test_another_models_name_is_refused_but_not_what_unnamed_clients_send(client: TestClient) -> None:
     assert ask(client, user("How many?"), model="gpt-4o").status_code == 400
-    for name in (None, "moondream3-preview", "scripted"):
-        assert ask(client, user("How many?"), model=name).json()["model"] == "scripted"
+    for name in (None, "moondream3-preview", "photon-tiny"):
+        assert ask(client, user("How many?"), model=name).json()["model"] == "photon-tiny"

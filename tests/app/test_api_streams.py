@@ -19,7 +19,7 @@ from tests.app.scripted import BOX
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[str, StreamingEngine]]:
     engine = StreamingEngine()
-    with serving(build_app(Settings(), lambda: engine)) as url:
+    with serving(build_app(Settings(), lambda *_: engine)) as url:
         yield url, engine
 
 

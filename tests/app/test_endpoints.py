@@ -24,7 +24,7 @@ def engine() -> StreamingEngine:
 
 @pytest.fixture(scope="module")
 def client(engine: StreamingEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), lambda: engine)) as client:
+    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
         wait_for(lambda: client.get("/health").status_code == 200, "the engine is ready")
         yield client
 

@@ -109,7 +109,7 @@ def test_the_annotated_picture_has_the_answers_drawn_in(make: Any) -> None:
         "text",
         {},
         {"task": "detect"},
-        {"task": "query", "image": {"width": 1, "height": 1}, "answers": []},
+        {"task": "count", "image": {"width": 1, "height": 1}, "answers": []},
         {"task": "detect", "image": {"width": 0, "height": 1}, "answers": []},
         {"task": "detect", "image": {"width": 1e9, "height": 1e9}, "answers": []},
         {"task": "detect", "image": {"width": 9, "height": 9}, "answers": ["cat"]},

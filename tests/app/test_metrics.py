@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +22,10 @@ from photon import AsyncStream, QueueFullError
 from tests.app.live import StreamingEngine, data_url
 from tests.app.scripted import ScriptedEngine, step_records
 
+TINY = ("model", "photon-tiny")
 IMAGE = np.zeros((4, 6, 3), np.uint8)
 STATS = {
-    "model": "scripted",
+    "model": "photon-tiny",
     "device": "cpu",
     "running": 3,
     "waiting": 2,
@@ -53,7 +56,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), CountingEngine)) as client:
+    with TestClient(build_app(Settings(), lambda *_: CountingEngine())) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
         yield client
@@ -68,13 +71,15 @@ def test_metrics_are_served_in_prometheus_form(client: TestClient) -> None:
 
 def test_gauges_show_the_engines_stats(client: TestClient) -> None:
     got = samples(client.get("/metrics").text)
-    assert {state: got["photon_pages", (("state", state),)] for state in ("total", "free", "cached")} == STATS["pages"]
-    assert got["photon_running_requests", ()] == 3
-    assert got["photon_waiting_requests", ()] == 2
-    assert got["photon_device_busy_ratio", ()] == 0.75
-    assert got["photon_requests_total", (("outcome", "cancelled"),)] == 2
-    assert got["photon_ready", ()] == 1
-    about = (("device", "cpu"), ("dtype", "float32"), ("model", "scripted"))
+    assert {state: got["photon_pages", (TINY, ("state", state))] for state in ("total", "free", "cached")} == STATS[
+        "pages"
+    ]
+    assert got["photon_running_requests", (TINY,)] == 3
+    assert got["photon_waiting_requests", (TINY,)] == 2
+    assert got["photon_device_busy_ratio", (TINY,)] == 0.75
+    assert got["photon_requests_total", (TINY, ("outcome", "cancelled"))] == 2
+    assert got["photon_ready", (TINY,)] == 1
+    about = (("device", "cpu"), ("dtype", "float32"), ("model", "photon-tiny"))
     assert got["photon_model_info", about] == 1
     assert got["photon_process_resident_memory_bytes", ()] > 1e6
 
@@ -87,10 +92,10 @@ def test_requests_and_steps_are_counted(client: TestClient) -> None:
             got.get(("photon_request_seconds_count", label), 0),
             got.get(("photon_request_seconds_sum", label), 0),
             got.get(("photon_time_to_first_token_seconds_count", (("skill", "detect"),)), 0),
-            got.get(("photon_tokens_total", ()), 0),
-            got.get(("photon_zombie_rows_total", ()), 0),
-            got.get(("photon_step_seconds_count", (("kind", "decode"), ("part", "forward"))), 0),
-            got.get(("photon_step_seconds_sum", (("kind", "decode"), ("part", "forward"))), 0),
+            got.get(("photon_tokens_total", (TINY,)), 0),
+            got.get(("photon_zombie_rows_total", (TINY,)), 0),
+            got.get(("photon_step_seconds_count", (("kind", "decode"), TINY, ("part", "forward"))), 0),
+            got.get(("photon_step_seconds_sum", (("kind", "decode"), TINY, ("part", "forward"))), 0),
         ]
 
     before = reading()
@@ -103,10 +108,11 @@ def test_requests_and_steps_are_counted(client: TestClient) -> None:
 
 def test_while_the_model_loads_or_is_missing_metrics_say_not_ready() -> None:
     metrics = Metrics()
-    metrics.watch(Backend(ScriptedEngine))
+    backend = Backend(ScriptedEngine, "photon-tiny")
+    metrics.watch(lambda: [backend])
     got = samples(metrics.text().decode())
-    assert got["photon_ready", ()] == 0
-    assert ("photon_running_requests", ()) not in got
+    assert got["photon_ready", (TINY,)] == 0
+    assert ("photon_running_requests", (TINY,)) not in got
 
 
 @pytest.mark.parametrize(
@@ -227,9 +233,40 @@ def test_steps_are_followed_without_a_scrape() -> None:
         backend.start()
         await backend.started()
         await engine.adetect(IMAGE, "cat")
-        following = asyncio.create_task(metrics.follow(backend))
+        following = asyncio.create_task(metrics.follow(lambda: [backend]))
         await asyncio.sleep(0.05)
         following.cancel()
 
     asyncio.run(run())
-    assert metrics.steps.tokens == 8
+    assert metrics.steps[backend.name].tokens == 8
+
+
+def test_each_model_has_its_own_figures_and_a_closed_one_keeps_its_counts() -> None:
+    metrics = Metrics()
+    engines = {name: ScriptedEngine(name) for name in ("one", "two")}
+    backends = [Backend(lambda name=name: engines[name], name) for name in engines]  # type: ignore[misc]
+    metrics.watch(lambda: backends)
+
+    async def run() -> None:
+        for backend in backends:
+            backend.start()
+            await backend.started()
+        for name in ("one", "two", "two"):
+            await engines[name].adetect(IMAGE, "cat")
+
+    asyncio.run(run())
+    assert [value(metrics, "photon_tokens_total", model=name) for name in engines] == [8, 16]
+    backends.pop()
+    assert [value(metrics, "photon_tokens_total", model=name) for name in engines] == [8, 16]
+    assert value(metrics, "photon_ready", model="one") == 1
+    assert ("photon_ready", (("model", "two"),)) not in samples(metrics.text().decode())
+
+
+def test_the_totals_do_not_keep_a_closed_engine_in_memory() -> None:
+    totals, backend = StepTotals(), Backend(ScriptedEngine)
+    asyncio.run(_started(backend))
+    totals.collect(backend)
+    gone = weakref.ref(backend.engine())
+    asyncio.run(backend.close())
+    gc.collect()
+    assert gone() is None

@@ -14,7 +14,7 @@ from app.backend import Backend, Engine, NotReadyError
 from app.server import build_app, main
 from app.settings import Settings
 from photon import ModelLoadError
-from tests.app.scripted import ScriptedEngine
+from tests.app.scripted import ScriptedEngine, scripted
 
 
 def wait_until(client: TestClient, status: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture
 def client(engine: ScriptedEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), lambda: engine)) as client:
+    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
         wait_until(client, "ready")
         yield client
 
@@ -42,11 +42,11 @@ def client(engine: ScriptedEngine) -> Iterator[TestClient]:
 def test_health_names_the_model_when_ready(client: TestClient) -> None:
     response = client.get("/health")
     assert response.status_code == 200
-    assert response.json() == {"status": "ready", "model": "scripted", "device": "cpu"}
+    assert response.json() == {"status": "ready", "model": "photon-tiny", "device": "cpu"}
 
 
 def test_stats_come_from_the_engine(client: TestClient) -> None:
-    assert client.get("/v1/stats").json()["model"] == "scripted"
+    assert client.get("/v1/stats").json()["model"] == "photon-tiny"
 
 
 def test_the_page_is_served_and_asks_no_other_host(client: TestClient) -> None:
@@ -74,14 +74,14 @@ def test_an_engine_that_fails_later_turns_health_to_503(client: TestClient, engi
 
 def test_the_engine_is_closed_with_the_application() -> None:
     engine = ScriptedEngine()
-    with TestClient(build_app(Settings(), lambda: engine)) as client:
+    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
         wait_until(client, "ready")
         assert not engine.closed
     assert engine.closed
 
 
 def test_missing_model_files_leave_the_page_up_and_say_why() -> None:
-    def missing() -> Engine:
+    def missing(*_: object) -> Engine:
         raise ModelLoadError("The file model.safetensors is missing.")
 
     with TestClient(build_app(Settings(), missing)) as client:
@@ -92,7 +92,7 @@ def test_missing_model_files_leave_the_page_up_and_say_why() -> None:
 
 
 def test_any_other_failure_to_start_is_said_too() -> None:
-    def broken() -> Engine:
+    def broken(*_: object) -> Engine:
         raise RuntimeError("no memory")
 
     with TestClient(build_app(Settings(), broken)) as client:
@@ -100,7 +100,7 @@ def test_any_other_failure_to_start_is_said_too() -> None:
 
 
 def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
-    def slow() -> Engine:
+    def slow(*_: object) -> Engine:
         time.sleep(0.4)
         return ScriptedEngine()
 
@@ -112,18 +112,18 @@ def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
 
 
 def test_a_backend_without_engine_refuses_with_the_reason() -> None:
-    with pytest.raises(NotReadyError, match="loading"):
+    with pytest.raises(NotReadyError, match="Loading"):
         Backend(ScriptedEngine).engine()
 
 
 def test_the_header_tells_what_answers(client: TestClient) -> None:
-    value = about.header(client.app.state.backend)  # type: ignore[attr-defined]
+    value = about.header(client.app.state.models.main)  # type: ignore[attr-defined]
     assert (value["model"], value["device"], value["times"]) == (
-        "scripted",
+        "photon-tiny",
         "CPU, 2 threads, float32",
         "measured",
     )
-    assert "little to hide" in about.notes(client.app.state.backend)["pipeline"]  # type: ignore[attr-defined]
+    assert "little to hide" in about.notes(client.app.state.models.main)["pipeline"]  # type: ignore[attr-defined]
 
 
 def test_a_bad_setting_ends_the_start_with_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_a_tool_server_without_its_package_ends_the_start_with_its_sentence(monk
 
 def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCaptureFixture) -> None:
     settings = Settings.from_env({"SPACES_ZERO_GPU": "true"})
-    with TestClient(build_app(settings, ScriptedEngine)) as client:
+    with TestClient(build_app(settings, scripted)) as client:
         assert "ZeroGPU" in wait_until(client, "ready")["note"]
-        assert "ZeroGPU" in about.header(client.app.state.backend)["note"]  # type: ignore[attr-defined]
+        assert "ZeroGPU" in about.header(client.app.state.models.main)["note"]  # type: ignore[attr-defined]
     assert "ZeroGPU" in caplog.text

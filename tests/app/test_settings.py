@@ -31,6 +31,7 @@ def test_every_variable_is_read() -> None:
             "PHOTON_MAX_BATCH": "8",
             "PHOTON_KV_PAGES": "512",
             "PHOTON_QUEUE": "10",
+            "PHOTON_MASK_MODEL": "sam2.1-large",
             "PHOTON_API_KEY": "secret",
             "PHOTON_ALLOW_DOWNLOAD": "1",
             "PHOTON_MAX_IMAGE_MB": "5.5",
@@ -47,6 +48,7 @@ def test_every_variable_is_read() -> None:
         max_batch=8,
         kv_pages=512,
         queue=10,
+        mask_model="sam2.1-large",
         api_key="secret",
         allow_download=True,
         max_image_mb=5.5,
@@ -66,8 +68,14 @@ def test_a_gpu_cannot_be_asked_for_on_zero_gpu() -> None:
         Settings.from_env({"SPACES_ZERO_GPU": "true", "PHOTON_DEVICE": "cuda"})
 
 
-def test_the_chosen_model_is_the_only_one_offered_by_default() -> None:
-    assert Settings.from_env({"PHOTON_MODEL": "moondream2"}).models == ("moondream2",)
+def test_by_default_the_chosen_model_and_those_that_can_be_had_are_offered() -> None:
+    assert Settings.from_env({"PHOTON_MODEL": "moondream2"}).models == (
+        "moondream2",
+        "photon-tiny",
+        "moondream3-preview",
+        "moondream3.1",
+    )
+    assert Settings.from_env({"PHOTON_MODELS": "photon-tiny"}).models == ("photon-tiny",)
 
 
 @pytest.mark.parametrize(

@@ -380,7 +380,7 @@ def test_controls_have_names_and_can_be_reached_by_keyboard(visit: OpenPage, scr
 def test_the_header_says_what_answers(visit: OpenPage, scripted: Server) -> None:
     page: Page = visit(scripted).page
     header = page.locator(".ph-header").inner_text()
-    for words in ("scripted", "CPU, 2 threads, float32", "measured"):
+    for words in ("photon-tiny", "CPU, 2 threads, float32", "measured"):
         assert words in header
     expect(page.locator(".ph-notes")).to_contain_text("little to hide")
     page.get_by_text("All 3 names").click()

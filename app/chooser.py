@@ -1,0 +1,112 @@
+"""The choice of a model on the page: what is offered, loading one, and what the visitor's model cannot do.
+
+The choice is the visitor's own: it goes with each of their requests, and other visitors keep theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from app import about
+from app.backend import State
+from app.models import Choice, Models, UnknownModelError
+
+BEAT_S = 0.25
+SKILLS = ("point", "detect", "segment", "query", "caption")
+_STATES = {State.READY: "loaded", State.STARTING: "loading", State.FAILED: "failed"}
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Gradio listeners of the choice."""
+
+    models: Models
+
+    async def visit(self, model: str, task: str) -> tuple[Any, ...]:
+        """A page is opened: (chooser, task, skills)."""
+        return (await self._shown(model, task))[:3]
+
+    async def choose(self, model: str, task: str, event: gr.EventData) -> AsyncIterator[tuple[Any, ...]]:
+        """A model was chosen: progress until it is there, then the page for it, or why it stays with the old one.
+
+        Yields (chooser, task, skills, model, header, notes).
+        """
+        name = str(event._data.get("name", ""))
+        try:
+            backend = await self.models.open(name, fetch=True)
+        except UnknownModelError as error:
+            yield await self._shown(model, task, {"problem": str(error)})
+            return
+        while backend.state is State.STARTING:
+            doing, share = backend.progress
+            yield await self._shown(model, task, {"progress": {"text": doing, "share": share}})
+            await asyncio.sleep(BEAT_S)
+        if backend.state is State.FAILED:
+            yield await self._shown(model, task, {"problem": backend.reason})
+        else:
+            yield await self._shown(name, task)
+
+    async def _shown(self, model: str, task: str, more: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+        choices = await self.models.choices()
+        rows = [_row(choice) for choice in choices]
+        info = next(choice.info for choice in choices if choice.info.name == model)
+        able = [skill.capitalize() for skill in SKILLS if skill in info.skills] or [task]
+        skills = {"unable": unable(model, choices), "lacks": list(info.lacks.values())}
+        async with self.models.using(model) as backend:
+            header, notes = about.header(backend), about.notes(backend)
+        chosen = {"model": model, "rows": rows, **(more or {})}
+        return chosen, task if task in able else able[0], skills, model, header, notes
+
+
+def _row(choice: Choice) -> dict[str, Any]:
+    """One line of the list."""
+    info = choice.info
+    return {
+        "name": info.name,
+        "size": f"{info.bytes / 1e9:.2f} GB" if info.bytes else "",
+        "skills": ", ".join(skill.capitalize() for skill in info.skills),
+        "state": _where(choice),
+        "refusal": choice.refusal,
+    }
+
+
+def _where(choice: Choice) -> str:
+    if choice.state is not None:
+        return _STATES[choice.state]
+    if not choice.info.fits:
+        return "too large"
+    return "on this machine" if choice.info.on_disk else "to be fetched" if choice.fetches else "not on this machine"
+
+
+def unable(model: str, choices: Sequence[Choice]) -> dict[str, str]:
+    """For each skill that the model lacks a sentence that says who has it."""
+    skills = {choice.info.name: choice.info.skills for choice in choices}
+    sentences = {}
+    for skill in SKILLS:
+        if skill not in skills[model]:
+            others = [name for name, able in skills.items() if skill in able]
+            hint = f" {' and '.join(others)} can." if others else ""
+            sentences[skill.capitalize()] = f"{model} cannot {skill}.{hint}"
+    return sentences
+
+
+def on_model(models: Models, listen: Callable[[Any], Callable[..., AsyncIterator[Any]]]) -> Callable[..., Any]:
+    """A listener whose first argument is the visitor's model: `listen` makes the listener on that model's backend.
+
+    The backend is held, and so not closed, until the listener has ended.
+    """
+
+    async def listener(model: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        async with models.using(model) as backend:
+            outputs: Any = listen(backend)(*arguments)
+            async with aclosing(outputs):
+                async for output in outputs:
+                    yield output
+
+    return listener
