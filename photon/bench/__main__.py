@@ -14,6 +14,7 @@ BENCHMARKS = {
     "pipeline": "a modelled accelerator: what pipelining gains, and what a tick costs the host",
     "load": "a generated checkpoint: how much memory loading takes beside the model",
     "page": "the web page in a headless Chromium: click to painted answer, painting, memory",
+    "model": "the bundled model: how long a person waits, its size and loading time, beside targets",
     "requests": "whole requests through the engine on this machine, pipelined and blocking",
     "plan": "a modelled accelerator: how many requests one or several would serve",
     "baseline": "the engine against a plain loop with the same weights and operators",

@@ -1,30 +1,35 @@
-"""Detect requests of a fixed length: the values are the model's, but not how many objects it finds.
+"""Point and detect requests of a fixed length: the values are the model's, but not how many objects it finds.
 
 So a run does the same work whatever the weights, and its answers can still be compared.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Choice, ImageRef, Mode, Request, Token
 from photon.skills.base import Plan, SkillContext, SkillState
 from photon.skills.detect import TOKENS_PER_BOX, DetectState
+from photon.skills.point import TOKENS_PER_POINT, PointState
+
+Skill = Literal["point", "detect"]
+TOKENS = {"point": TOKENS_PER_POINT, "detect": TOKENS_PER_BOX}
 
 
 class FixedObjects(SkillState):
-    """A detect state that names `objects` objects and then ends."""
+    """A state of `skill` that names `objects` objects and then ends."""
 
-    def __init__(self, ids: TokenizerConfig, objects: int) -> None:
-        self._inner = DetectState(ids)
-        self._left = TOKENS_PER_BOX * objects
+    def __init__(self, ids: TokenizerConfig, objects: int, skill: Skill = "detect") -> None:
+        self._inner: SkillState = DetectState(ids) if skill == "detect" else PointState(ids)
+        self._each = TOKENS[skill]
+        self._left = self._each * objects
         self._more, self._end = Choice((ids.coord_id,)), Choice((ids.eos_id,))
 
     def choice(self) -> Choice:
         if self._left == 0:
             return self._end
-        return self._inner.choice() if self._left % TOKENS_PER_BOX else self._more
+        return self._inner.choice() if self._left % self._each else self._more
 
     def advance(self, token: Token) -> None:
         self._left -= 1
@@ -35,14 +40,16 @@ class FixedObjects(SkillState):
         return self._inner.result()
 
 
-def fixed_request(context: SkillContext, image: ImageRef, name: str, objects: int, mode: Mode) -> Request:
-    """It generates 3 tokens an object and eos."""
+def fixed_request(
+    context: SkillContext, image: ImageRef, name: str, objects: int, mode: Mode, skill: Skill = "detect"
+) -> Request:
+    """It generates 3 tokens an object (2 a point) and eos."""
     ids = context.config.tokenizer
     return Request(
-        prompt=context.prompt("detect", (), " " + name),
+        prompt=context.prompt(skill, (), " " + name),
         image=image,
-        limit=TOKENS_PER_BOX * objects + 1,
-        start=lambda: FixedObjects(ids, objects),
+        limit=TOKENS[skill] * objects + 1,
+        start=lambda: FixedObjects(ids, objects, skill),
         mode=mode,
     )
 
