@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from photon.scheduler.preparation import Preparation
 from photon.scheduler.scheduler import Scheduler
 from photon.trace import Trace
 
+ONE_THREAD_BYTES = 64 * 2**20
 FIRST_PAGE = 1
 """Page 0 is scratch: padding writes there."""
 
@@ -134,14 +136,33 @@ def build(name: str, config: EngineConfig, progress: Progress = unseen) -> Built
         raise
 
 
+def _use_threads(count: int, device: Device) -> None:
+    """Here, in threads that start later, and on the compute stream, which may have started with another number."""
+    torch.set_num_threads(count)
+    device.compute.run(lambda: torch.set_num_threads(count))
+
+
+def default_threads(model: Moondream) -> int:
+    """How many threads a forward on the CPU takes: one for a small decoder, else all cores.
+
+    The steps of a small one are many short operations. A second thread waits at the end of each, spinning, and takes
+    the core of the engine's own work and of the page (photon/bench/README.md).
+    """
+    weights = sum(p.numel() * p.element_size() for p in model.text.parameters())
+    return 1 if weights <= ONE_THREAD_BYTES else os.cpu_count() or 1
+
+
 def default_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
 def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
     model = loaded.model.eval()
+    on_cpu = device.torch_device.type == "cpu"
+    if on_cpu and config.threads is None:
+        _use_threads(default_threads(model), device)
     total = config.kv_pages or default_kv_pages(model.config, config, dtype)
-    executor = device.timed(ModelExecutor(model, config, total))
+    executor = device.timed(ModelExecutor(model, config, total, columns=on_cpu))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
     def preprocess(image: Rgb) -> Crops:

@@ -6,6 +6,7 @@ position on where the two best candidates of the run alone lie within a toleranc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,14 +78,14 @@ class MarginSampler(Sampler):
     ) -> tuple[Tensor, Tensor]:
         self._leads.clear()
         ids, values = super().__call__(hidden, logits, choice_ids, params, needs)
-        deciding = 2 if needs.open else 1  # the allowed ids, the whole vocabulary; then coordinate, width, height
+        deciding = needs.several + needs.open  # the allowed ids, the whole vocabulary; then coordinate, width, height
         leads = self._leads[:deciding]
         coordinate = self._leads[deciding : deciding + needs.coords]
         if int(ids[0]) == self._tokens.coord_id:
             leads += coordinate
         if int(ids[0]) == self._tokens.size_id:
             leads += self._leads[deciding + len(coordinate) :]
-        self.margins.append(min(leads))
+        self.margins.append(min(leads, default=math.inf))
         return ids, values
 
     def pick(self, logits: Tensor, params: Tensor, draw: Tensor, drawn: bool) -> Tensor:

@@ -54,8 +54,7 @@ def gathered(pages: Tensor, store: Tensor) -> Tensor:
 
 
 class Gather:
-    """Product, float32 softmax, product over gathered pages: on a CPU several times faster than the fused operator
-    for one-token steps (design: engine 6)."""
+    """Product, float32 softmax, product over gathered pages."""
 
     name = "gather"
 
@@ -187,9 +186,9 @@ def disagreement(
 
 
 def choose(device: torch.device, dtype: torch.dtype, heads: int, head_dim: int, page_size: int) -> Backend:
-    """The plain one on a CPU; on CUDA the first that runs with this torch and agrees with the plain one."""
+    """On a CPU the faster one for the dtype; on CUDA the first that runs here and agrees with the plain one."""
     if device.type == "cpu":
-        return Gather()
+        return Fused() if dtype == torch.float32 else Gather()
     for kind in (Varlen, Fused):
         try:
             backend: Backend = kind()

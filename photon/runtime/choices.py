@@ -59,7 +59,12 @@ class ChoiceRows:
         row[1 : 1 + MAX_ALLOWED] = (*ids, *(0,) * (MAX_ALLOWED - len(ids)))
         row[1 + MAX_ALLOWED :] = (*banned, *(-1,) * (MAX_BANNED - len(banned)))
         everything = allowed is None
-        return SampleNeeds(everything, self._may(choice, self._coord_id), self._may(choice, self._size_id))
+        return SampleNeeds(
+            everything,
+            self._may(choice, self._coord_id),
+            self._may(choice, self._size_id),
+            several=everything or len(ids) > 1,
+        )
 
     @staticmethod
     def _may(choice: Choice, token_id: int) -> bool:

@@ -13,6 +13,7 @@ from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
 from photon.runtime.backends import choose
+from photon.runtime.columns import ColumnAttention, Columns
 from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
 
@@ -49,14 +50,15 @@ class Executor(Protocol):
 
 
 class ModelExecutor:
-    """Runs a `Moondream` model."""
+    """Runs a `Moondream` model. `columns` lays decoding rows side by side, where steps are not captured."""
 
-    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int) -> None:
+    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int, columns: bool = False) -> None:
         text, device, dtype = model.config.text, model.device, model.dtype
         self._model = model
         self.cache = PagedCache(
             text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
+        self._columns = Columns(self.cache, config.kv_memory_mb * 2**20 // 2) if columns else None
         self._backend = choose(device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
         self.sample = Sampler(model, continue_over_vocabulary=config.parity)
@@ -65,16 +67,19 @@ class ModelExecutor:
         self._adapters.load(slot, adapter)
 
     def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
+        self._forget_columns()
         x = self._model.prefix(self._model.vision(list(crops)))
         attend = PrefixAttention(self.cache, pages, x.shape[1])
         self._model.text(x, torch.arange(x.shape[1], device=x.device), attend, self._adapters.batch(adapters))
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
+        self._forget_columns()
         self.cache.copy_pages(source, target)
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> tuple[Tensor, Tensor]:
+        self._forget_columns()
         x = self._model.embed(ids, values[..., 0], values[..., 1:])
         attend = PagedAttention(self.cache, self._backend, pages, positions, valid)
         hidden = self._model.text(x, positions, attend, self._adapters.batch(adapters))
@@ -87,6 +92,15 @@ class ModelExecutor:
     ) -> tuple[Tensor, Tensor]:
         x = self._model.embed(ids, values[:, 0], values[:, 1:])
         at = positions.unsqueeze(1)
-        attend = PagedAttention(self.cache, self._backend, pages, at)
+        columns = self._columns if self._columns and self._columns.fits(pages) else None
+        attend = columns.start(pages, positions) if columns else PagedAttention(self.cache, self._backend, pages, at)
         hidden = self._model.text(x.unsqueeze(1), at, attend, self._adapters.batch(adapters)).squeeze(1)
+        if isinstance(attend, ColumnAttention):
+            attend.finish()
+        else:
+            self._forget_columns()
         return hidden, self._model.logits(hidden)
+
+    def _forget_columns(self) -> None:
+        if self._columns:
+            self._columns.forget()

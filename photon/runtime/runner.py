@@ -233,7 +233,7 @@ class Runner:
                 slot.hidden[:count],
                 slot.logits[:count],
                 slot.choice_ids.upload(count),
-                slot.choice_params.upload(count),
+                slot.choice_params.upload(count) if needs.drawn else slot.choice_params.device[:count],
                 needs,
             )
             row = slot.rows.device[:count, 0]

@@ -28,6 +28,7 @@ class SampleNeeds(NamedTuple):
     coords: bool
     sizes: bool
     drawn: bool = False  # a row has temperature > 0
+    several: bool = True  # a row may choose between ids
 
 
 def uniform(seed: int, index: int) -> float:
@@ -123,6 +124,8 @@ class Sampler:
 
     def _ids(self, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds) -> tuple[Tensor, Tensor]:
         """A few allowed logits are gathered; nothing as wide as the vocabulary is masked for constrained rows."""
+        if not needs.several:
+            return choice_ids[:, 1], torch.zeros_like(logits[:, 0])
         count = choice_ids[:, :1]
         allowed = choice_ids[:, 1 : 1 + MAX_ALLOWED]
         few = logits.gather(1, allowed)

@@ -25,8 +25,9 @@ def test_the_block_table_backend_agrees_with_the_plain_reference() -> None:
     assert disagreement(Varlen(), torch.device("cuda"), torch.bfloat16, 4, 64, 16) <= TOLERANCE[torch.bfloat16]
 
 
-def test_the_plain_backend_is_chosen_on_a_cpu() -> None:
-    assert choose(CPU, torch.float32, 4, 16, 8).name == "gather"
+def test_a_cpu_takes_the_faster_form_of_each_dtype() -> None:
+    assert choose(CPU, torch.float32, 4, 16, 8).name == "fused"
+    assert choose(CPU, torch.bfloat16, 4, 16, 8).name == "gather"
 
 
 @pytest.mark.parametrize("kind", BACKENDS)

@@ -14,7 +14,7 @@ from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_value, size_value
 from photon.request import Choice
 from photon.runtime.choices import ChoiceRows
-from photon.runtime.sampling import SampleNeeds, Sampler, pick, uniform
+from photon.runtime.sampling import Sampler, pick, uniform
 from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 EOS, COORD, SIZE = 0, 5, 6
@@ -140,7 +140,7 @@ def sample(
     drawn = params is not None
     params = torch.zeros(len(choices), 5) if params is None else params
     hidden = torch.randn(len(choices), 32, generator=torch.Generator().manual_seed(9))
-    needs = SampleNeeds(kinds.open, kinds.coords, kinds.sizes, drawn)
+    needs = kinds._replace(drawn=drawn)
     with torch.no_grad():
         ids, values = Sampler(model, parity)(hidden, logits, rows, params, needs)
     return ids.tolist(), values, hidden
@@ -235,3 +235,13 @@ def test_the_parity_decision_weighs_eos_against_the_whole_vocabulary(model: Moon
     assert sample(model, logits, [both], parity=True)[0] == [COORD]
     logits[0, 30] = 1.5
     assert sample(model, logits, [both], parity=True)[0] == [EOS]
+
+
+def test_rows_with_one_allowed_id_need_no_logits(model: Moondream) -> None:
+    """The host knows the id; log-probability 0 is that of the only candidate."""
+    nothing = torch.full((2, 64), float("nan"))
+    ids, values, _ = sample(model, nothing, [Choice((COORD,)), Choice((SIZE,))])
+    assert ids == [COORD, SIZE]
+    assert values[:, 3].tolist() == [0.0, 0.0]
+    mixed, *_ = sample(model, random_logits(2), [Choice((COORD,)), Choice((EOS, 9))])
+    assert mixed[0] == COORD

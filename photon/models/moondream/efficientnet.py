@@ -145,9 +145,17 @@ class EfficientNetTower(Tower):
 
     def forward(self, crops: list[Crops]) -> Tensor:
         pixels = torch.cat([c.pixels.to(self.pos_emb.device, non_blocking=True) for c in crops])
-        features, log_p = self.net(normalised(pixels, self.pos_emb.dtype))
+        features, log_p = self._look(normalised(pixels, self.pos_emb.dtype))
         standard = (features - self.feature_mean) * self.feature_scale
         return self.project(standard, self.words(log_p), self.word_embedding)
+
+    def _look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """The network over a batch; on a CPU picture by picture, since the activations of several leave its cache."""
+        if pixels.device.type != "cpu" or len(pixels) == 1:
+            seen: tuple[Tensor, Tensor] = self.net(pixels)
+            return seen
+        features, log_p = zip(*(self.net(one) for one in pixels.split(1)), strict=True)
+        return torch.cat(features), torch.cat(log_p)
 
     def words(self, log_p: Tensor) -> Words:
         """log-probabilities [n, cells, 1000] -> the words kept.
