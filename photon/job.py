@@ -158,5 +158,5 @@ def metrics_of(sequences: SequenceOf[Sequence], trace: Trace, ended: float | Non
         zombie_steps=sum(s.zombie_steps for s in sequences),
         device_busy=trace.busy_share(first.submitted, end),
         requests=tuple(s.id for s in sequences),
-        prompt_tokens=sequences[0].base,
+        prompt_tokens=sequences[0].base + 1,  # the last of them stands at `base`
     )

@@ -237,3 +237,15 @@ def test_segment_streams_in_the_official_form(tiny: Photon) -> None:
 
 def test_the_folder_of_a_checkpoint_names_the_model(model: Photon) -> None:
     assert model.describe()["model"] == folder("md2").name
+
+
+def test_the_prompts_tokens_are_counted_with_the_pictures(model: Photon, picture: ImageLike) -> None:
+    config, tokenizer = model._context.config, model._context.tokenizer
+    short = {"max_tokens": 2}
+    described = model.caption(picture, length="short", settings=short).metrics
+    assert described.prompt_tokens == config.prefix_len + len(config.tokenizer.templates["caption"]["short"])
+    assert described.tokens <= 2
+    template = config.tokenizer.templates["query"]
+    asked = model.query(question="Why?", settings=short).metrics
+    words = len(tokenizer.encode("Why?"))
+    assert asked.prompt_tokens == 1 + len(template["prefix"]) + words + len(template["suffix"])

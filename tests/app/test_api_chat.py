@@ -206,3 +206,28 @@ def test_another_models_name_is_refused_but_not_what_unnamed_clients_send(client
     assert ask(client, user("How many?"), model="gpt-4o").status_code == 400
     for name in (None, "moondream3-preview", "photon-tiny"):
         assert ask(client, user("How many?"), model=name).json()["model"] == "photon-tiny"
+
+
+def test_usage_counts_the_tokens_of_the_request(client: TestClient) -> None:
+    used = {"prompt_tokens": 150, "completion_tokens": 9, "total_tokens": 159}
+    assert ask(client, user("How many?")).json()["usage"] == used
+    assert ask(client, user('/detect {"object": "cat"}', image_part())).json()["usage"] == used
+
+
+@pytest.mark.parametrize("text", ["How many?", '/detect {"object": "cat"}'])
+def test_a_stream_ends_with_its_usage_where_that_is_asked_for(client: TestClient, text: str) -> None:
+    def chunks(**more: Any) -> list[dict[str, Any]]:
+        lines = [line[6:] for line in ask(client, user(text, image_part()), stream=True, **more).text.split("\n\n")]
+        assert lines[-2:] == ["[DONE]", ""]
+        return [json.loads(line) for line in lines[:-2]]
+
+    *others, last = chunks(stream_options={"include_usage": True})
+    assert (last["choices"], last["usage"]["total_tokens"]) == ([], 159)
+    assert all("usage" not in chunk for chunk in others)
+    for options in ({}, {"include_usage": False}, None):
+        assert all("usage" not in chunk for chunk in chunks(stream_options=options))
+
+
+@pytest.mark.parametrize("options", ["yes", {"include_usage": 1}])
+def test_stream_options_that_are_none_are_refused(client: TestClient, options: Any) -> None:
+    assert ask(client, user("How many?"), stream=True, stream_options=options).status_code == 400
