@@ -29,6 +29,7 @@ COLOURS = (
     "#e8e337",
 )
 MAX_CONTOUR_POINTS = 300
+REPEAT = 0.003  # of the long side: a model that says the same again moves it by less
 TINY = 0.012  # of the picture's short side: smaller objects get a dot as well, to be seen and clicked
 
 Shape = dict[str, Any]
@@ -52,8 +53,27 @@ def scene(picture: Picture, question: Question, answers: Sequence[Answer]) -> di
         for answer in answers
         for shape in shapes_of(answer, question.task, palette[answer.name], picture.width, picture.height)
     ]
+    distinct = without_repeats(shapes, REPEAT * max(picture.width, picture.height))
+    repeats = len(shapes) - len(distinct)
     note = "" if question.task in TEXT_TASKS else summary(answers)  # a text stands with the answers
-    return blank(picture) | {"shapes": shapes, "note": note}
+    if repeats:
+        note += f" {repeats} of them in the place of another, drawn once."
+    return blank(picture) | {"shapes": distinct, "note": note}
+
+
+def without_repeats(shapes: Sequence[Shape], slack: float) -> list[Shape]:
+    """The shapes less those that lie within `slack` pixels of an earlier one of the same name."""
+    kept: list[Shape] = []
+    for shape in shapes:
+        place = _place(shape)
+        same = (_place(other) for other in kept if other["name"] == shape["name"])
+        if not any(max(abs(a - b) for a, b in zip(place, other, strict=True)) <= slack for other in same):
+            kept.append(shape)
+    return kept
+
+
+def _place(shape: Shape) -> Sequence[float]:
+    return [shape["x"], shape["y"]] if shape["kind"] == "point" else list(shape["box"])
 
 
 def blank(picture: Picture) -> dict[str, Any]:

@@ -160,7 +160,8 @@ def race_head() -> gr.HTML:
         """
         <section class="ph-race">
           <h2>Race</h2>
-          <p class="ph-hint">The question above, asked many times: first with the pipeline off, then on.</p>
+          <p class="ph-hint">The question above, asked many times about this picture, or about those of the batch below:
+          first with the pipeline off, then on.</p>
         </section>
         """,
         js_on_load=None,

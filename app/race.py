@@ -16,7 +16,6 @@ from app.asking import Answer, Question, QuestionError, ask
 from app.backend import Engine
 from app.timeline import own_steps, timeline
 from photon import StepRecord
-from photon.request import ImageRef
 
 MAX_COUNT = 64
 MAX_PICTURES = 16
@@ -74,8 +73,8 @@ async def race(
 
 
 def as_new(image: Any) -> Any:
-    """The same picture under a key that the engine has not seen, so that it cannot use an earlier prefill."""
-    return replace(image, key=image.key + secrets.token_bytes(8)) if isinstance(image, ImageRef) else image
+    """An encoded picture under a key that the engine has not seen, so that it cannot use an earlier prefill."""
+    return replace(image, key=image.key + secrets.token_bytes(8)) if hasattr(image, "key") else image
 
 
 async def _run(

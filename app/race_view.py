@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 Read = Callable[[], list[NDArray[np.uint8]]]
 
 WAITING_S = 0.25
-ONE, MANY = "This picture", "The batch's pictures"
+ONE, MANY = "This picture", "The batch"
 ON_A_CPU = (
     "Both runs were measured on this server. It has no GPU: a step's compute takes far longer than its "
     "bookkeeping and both use the same cores, so there is little to hide and a ratio near 1 is expected; "

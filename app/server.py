@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 DESCRIPTION = "Point, detect and segment in your own pictures, and see where each millisecond of the answer goes."
-NO_MCP = "--mcp needs the package mcp, which is not installed here: pip install -r requirements-mcp.txt"
+NO_MCP = "--mcp needs the package mcp, which is not installed here: pip install mcp==1.30.0"
 
 
 def build_app(settings: Settings, load: Load | None = None, look: Look | None = None, mcp: bool = False) -> FastAPI:

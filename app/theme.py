@@ -43,6 +43,8 @@ def theme() -> gr.themes.Base:
         block_info_text_color_dark="#a1a1aa",
         input_background_fill="#ffffff",
         input_background_fill_dark="#0c0c0e",
+        input_placeholder_color="#6b6b74",
+        input_placeholder_color_dark="#8f8f99",
         input_border_width="1px",
         input_border_color="#d4d4d8",
         input_border_color_dark="#34343b",

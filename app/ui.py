@@ -25,13 +25,14 @@ TITLE = "Photon Demo"
 QUEUE_SIZE = 512  # events that may wait in Gradio
 WORKERS = 256  # events that Gradio handles at once: the engine's own queue orders them and says when it is full
 CACHE_S = 3600  # how long uploads are kept
+SWEEP_S = 300  # how often those that are older are looked for
 
 
 def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
     """The page over these handlers. Each visitor's picture is in `gr.State`, nothing else is kept."""
     batches = BatchView(handlers.backend, handlers.store)
     races = RaceView(handlers.backend, handlers.store)
-    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(300, CACHE_S)) as page:
+    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(SWEEP_S, CACHE_S)) as page:
         header = parts.header()
         picture, reference, model = gr.State(None), gr.State(None), gr.State(models.main.name)
         with gr.Row(elem_id="main", equal_height=False):

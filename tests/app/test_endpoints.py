@@ -118,7 +118,7 @@ def test_with_mcp_the_endpoints_are_tools_that_answer() -> None:
             detect = next(tool.name for tool in tools if tool.name.endswith("detect"))
             return tools, await session.call_tool(detect, {"image": data_url(), "object": "cat"})
 
-    with serving(build_app(Settings(), StreamingEngine, mcp=True)) as url:
+    with serving(build_app(Settings(), lambda *_: StreamingEngine(), mcp=True)) as url:
         tools, answer = asyncio.run(use(url))
     assert [tool.name.rpartition("_")[2] for tool in tools] == [name[1:] for name in NAMES]
     assert tools[0].inputSchema["properties"]["object"]["description"].startswith("What to look for")

@@ -130,3 +130,14 @@ def test_the_scene_is_plain_json_with_the_picture_in_it() -> None:
     assert json.loads(json.dumps(value, allow_nan=False)) == value
     assert (value["src"], value["width"], value["height"]) == ("pictures/token.jpg", 400, 200)
     assert len(value["shapes"]) == 1
+
+
+def test_the_same_object_again_and_again_is_drawn_once_and_said() -> None:
+    jitter = [box(0.25 + i * 0.0001, 0.5, 0.75, 1) for i in range(10)]
+    value = scene(PICTURE, Question("detect", ("cat",)), [answer(objects=[*jitter, box(0.27, 0.5, 0.75, 1)])])
+    assert [shape["index"] for shape in value["shapes"]] == [1, 11]
+    assert value["note"] == "Found 11 × cat. 9 of them in the place of another, drawn once."
+    again = [{"x": 0.5, "y": 0.5}] * 3
+    two = [answer("cat", points=again), answer("dog", points=again)]
+    value = scene(PICTURE, Question("point", ("cat", "dog")), two)
+    assert [(shape["name"], shape["index"]) for shape in value["shapes"]] == [("cat", 1), ("dog", 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,8 +135,13 @@ def test_a_bad_setting_ends_the_start_with_its_sentence(monkeypatch: pytest.Monk
 
 def test_a_tool_server_without_its_package_ends_the_start_with_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match=r"pip install -r requirements-mcp\.txt"):
+    with pytest.raises(SystemExit) as ended:
         main(["--mcp"])
+    advice = str(ended.value).rpartition("pip install ")[2]
+    assert advice.startswith("mcp==")
+    root = Path(__file__).parents[2]
+    assert f'"{advice}"' in (root / "pyproject.toml").read_text()
+    assert f"\n{advice}\n" in (root / "requirements-dev.txt").read_text()
 
 
 def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from typing import Any
 
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page
+
+from tests.e2e.conftest import Server
 
 NAMES = "#names input, #names textarea"
 
@@ -96,3 +99,17 @@ def assert_drawn_where_the_json_says(page: Page, slack_px: float = 1.5) -> None:
         for side, size in enumerate((width, height, width, height)):
             clipped = min(max(box[side], 0), 1)
             assert abs(shapes[key]["box"][side] - clipped) * size <= slack_px, (key, side, box, shapes[key])
+
+
+def wait_until_running(server: Server, count: int) -> None:
+    deadline = time.monotonic() + 10
+    while server.running() < count:
+        assert time.monotonic() < deadline, "the request never reached the engine"
+        time.sleep(0.05)
+
+
+def assert_idle_within(server: Server, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while server.running():
+        assert time.monotonic() < deadline, "the engine is still busy"
+        time.sleep(0.05)

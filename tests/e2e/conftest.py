@@ -29,6 +29,8 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
 )
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-import zipfile
 from typing import Any
 
 import pytest
@@ -85,6 +83,21 @@ def test_fifty_overlapping_masks_can_be_told_apart(visit: OpenPage, scripted: Se
     expect(page.locator(".ph-label:visible")).to_have_count(0)  # they would cover the picture
     page.locator(".ph-rows tbody tr").nth(20).hover()
     expect(page.locator(".ph-label:visible")).to_have_text(["fifty 21"])
+
+
+def test_labels_can_be_hidden_and_shapes_be_outlines_only(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(640, 480))
+    ask(page, "cat")
+    filled = "getComputedStyle(document.querySelector('.ph-shape .ph-line')).fill"
+    before = page.evaluate(filled)
+    page.locator(".ph-tool-fill").fill("60")
+    assert page.evaluate(filled) != before
+    page.locator(".ph-tool-fill").fill("0")
+    assert re.search(r"/ 0\)|, 0\)", page.evaluate(filled))
+    page.get_by_label("Labels").uncheck()
+    expect(page.locator(".ph-label")).to_be_hidden()
+    expect(page.locator(".ph-shape")).to_be_visible()
 
 
 def test_nothing_found_is_said_in_words(visit: OpenPage, scripted: Server) -> None:
@@ -268,92 +281,6 @@ def test_removing_the_picture_brings_the_input_back(visit: OpenPage, scripted: S
     assert "add a picture first" in ask(page, "cat")
 
 
-AT_ONCE = """(times) => new Promise((resolve) => {
-  const status = document.querySelector("#status .ph-status");
-  const names = document.querySelector("#names input, #names textarea");
-  const ask = () => { status.dataset.kind = ""; names.dispatchEvent(new KeyboardEvent("keypress", { key: "Enter" })); };
-  let answers = 0;
-  new MutationObserver((_, watcher) => {
-    if (status.dataset.kind !== "done") return;
-    answers += 1;
-    if (answers < times) return ask();
-    watcher.disconnect();
-    resolve(answers);
-  }).observe(status, { attributes: true });
-  ask();
-  setTimeout(() => resolve(answers), 20000);
-})"""
-
-
-def test_a_question_asked_the_moment_the_last_is_answered_is_answered_too(visit: OpenPage, scripted: Server) -> None:
-    page = visit(scripted).page
-    add_picture(page, png(640, 480))
-    page.fill(NAMES, "cat")
-    assert page.evaluate(AT_ONCE, 5) == 5
-
-
-def test_cancel_ends_the_request_in_the_engine(visit: OpenPage, slow: Server) -> None:
-    page = visit(slow).page
-    add_picture(page, png(64, 64))
-    page.fill(NAMES, "cat, dog")
-    page.press(NAMES, "Enter")
-    page.locator("#cancel").click()
-    assert outcome(page) == "Cancelled."
-    assert_idle_within(slow, 1.5)
-    expect(page.locator("#run")).to_be_visible()
-
-
-def test_a_closed_tab_frees_the_engine(visit: OpenPage, slow: Server) -> None:
-    visitor = visit(slow)
-    add_picture(visitor.page, png(64, 64))
-    visitor.page.fill(NAMES, "cat")
-    visitor.page.press(NAMES, "Enter")
-    wait_until_running(slow, 1)
-    visitor.page.close()
-    assert_idle_within(slow, 1.5)
-
-
-def wait_until_running(server: Server, count: int) -> None:
-    deadline = time.monotonic() + 10
-    while server.running() < count:
-        assert time.monotonic() < deadline, "the request never reached the engine"
-        time.sleep(0.05)
-
-
-def assert_idle_within(server: Server, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while server.running():
-        assert time.monotonic() < deadline, "the engine is still busy"
-        time.sleep(0.05)
-
-
-def test_two_visitors_are_answered_together_and_see_only_their_own(visit: OpenPage, start_server: Any) -> None:
-    server = start_server("-m", "tests.e2e.scripted_server", SCRIPTED_DELAY_S="1.5")
-    first, second = visit(server).page, visit(server).page
-    add_picture(first, png(300, 200, "#aa0000"))
-    add_picture(second, png(500, 100, "#00aa00"))
-    for page, name in ((first, "cat"), (second, "dog")):
-        page.fill(NAMES, name)
-        page.press(NAMES, "Enter")
-    wait_until_running(server, 2)
-    for page, name, size in ((first, "cat", (300, 200)), (second, "dog", (500, 100))):
-        outcome(page)
-        body = shown_json(page)
-        assert [answer["name"] for answer in body["answers"]] == [name]
-        assert (body["image"]["width"], body["image"]["height"]) == size
-        assert page.evaluate("document.querySelector('.ph-picture').naturalWidth") == size[0]
-    assert first.locator(".ph-picture").get_attribute("src") != second.locator(".ph-picture").get_attribute("src")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_a_phone(visit: OpenPage, scripted: Server, scheme: str) -> None:
-    page = visit(scripted, PHONE, color_scheme=scheme).page
-    add_picture(page, png(640, 480))
-    ask(page, "cat, dog, a thing with a long name")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert (page.evaluate("document.body.classList.contains('dark')")) == (scheme == "dark")
-
-
 def test_controls_have_names_and_can_be_reached_by_keyboard(visit: OpenPage, scripted: Server) -> None:
     page = visit(scripted).page
     add_picture(page, png(64, 64))
@@ -437,43 +364,6 @@ def test_private_addresses_are_not_read(visit: OpenPage, scripted: Server, addre
     assert sentence in outcome(page)
 
 
-def test_a_race_shows_both_modes_on_one_scale(visit: OpenPage, scripted: Server) -> None:
-    page = visit(scripted).page
-    add_picture(page, png(64, 48))
-    page.fill(NAMES, "cat")
-    page.click("#race-start")
-    expect(page.locator(".ph-verdict")).to_contain_text("all 16 answers are equal")
-    expect(page.locator("#race-view .ph-timeline")).to_have_count(2)
-    ticks = page.locator("#race-view .ph-chart").evaluate_all(
-        """(charts) => charts.map((chart) =>
-             [...chart.querySelectorAll('.ph-tick')].map((tick) => tick.textContent + tick.getAttribute('x')))"""
-    )
-    assert ticks[0] == ticks[1]
-    expect(page.locator("#race-start")).to_be_visible()
-
-
-def test_a_race_without_a_picture_or_a_known_name_is_refused(visit: OpenPage, scripted: Server) -> None:
-    page = visit(scripted).page
-    page.fill(NAMES, "cat")
-    page.click("#race-start")
-    expect(page.locator("#race-view .ph-status")).to_contain_text("add a picture first")
-    add_picture(page, png(64, 48))
-    page.fill(NAMES, "xyzzy")
-    page.click("#race-start")
-    expect(page.locator("#race-view .ph-status")).to_contain_text("xyzzy")
-
-
-def test_stopping_a_race_frees_the_engine(visit: OpenPage, slow: Server) -> None:
-    page = visit(slow).page
-    add_picture(page, png(64, 48))
-    page.fill(NAMES, "cat")
-    page.click("#race-start")
-    wait_until_running(slow, 1)
-    page.locator("#race-stop").click()
-    expect(page.locator("#race-view .ph-status")).to_have_text("The race was stopped.")
-    assert_idle_within(slow, 1.5)
-
-
 def test_an_example_is_taken_and_asked_with_one_click(visit: OpenPage, scripted: Server) -> None:
     page = visit(scripted).page
     page.locator(".ph-example").first.click()
@@ -481,18 +371,3 @@ def test_an_example_is_taken_and_asked_with_one_click(visit: OpenPage, scripted:
     assert page.locator(".ph-shape").count() == 1
     assert page.input_value(NAMES) != ""
     assert page.locator(".ph-credit").inner_text() != ""
-
-
-def test_a_batch_is_answered_and_zipped(visit: OpenPage, scripted: Server) -> None:
-    page = visit(scripted).page
-    page.get_by_text("Batch: the same question").click()
-    page.fill(NAMES, "cat")
-    bad: Any = {"name": "text.png", "mimeType": "image/png", "buffer": b"text"}
-    page.set_input_files("#batch-in input[type=file]", [png(64, 48), png(80, 20, "#00ff00"), bad])
-    expect(page.locator("#batch-in")).to_contain_text("4.0 B")  # the last file is there
-    page.click("#batch-start")
-    expect(page.locator("#batch-view tbody tr")).to_have_count(3)
-    expect(page.locator("#batch-view")).to_contain_text("not a picture")
-    with page.expect_download() as download:
-        page.get_by_text("Download all answers").click()
-    assert len(zipfile.ZipFile(download.value.path()).namelist()) == 6
