@@ -64,6 +64,10 @@ class NotReadyError(Exception):
     """There is no engine to answer; the sentence says why."""
 
 
+class UnavailableError(NotReadyError):
+    """The model cannot be had on this machine, also not later; the sentence says why."""
+
+
 class State(Enum):
     """What a visitor, or a load balancer, may be told."""
 
@@ -85,16 +89,17 @@ class Backend:
         self._load = load
         self._engine: Engine | None = None
         self._problem: str | None = None
+        self._refusal: type[NotReadyError] = NotReadyError
         self._starting: asyncio.Task[None] | None = None
         self._users = 0
         self._used_s = time.monotonic()
         self.begin("Loading")
 
     @classmethod
-    def refusing(cls, name: str, sentence: str) -> Backend:
+    def refusing(cls, name: str, error: NotReadyError) -> Backend:
         """One that has no engine and says why."""
-        made = cls(lambda: _no_engine(sentence), name)
-        made._problem = sentence
+        made = cls(lambda: _no_engine(error), name)
+        made._problem, made._refusal = str(error), type(error)
         return made
 
     def start(self, after: Sequence[Coroutine[Any, Any, None]] = ()) -> None:
@@ -171,7 +176,7 @@ class Backend:
     def engine(self) -> Engine:
         """The running engine. Raises NotReadyError with the reason."""
         if self.state is not State.READY or self._engine is None:
-            raise NotReadyError(self.reason)
+            raise self._refusal(self.reason)
         return self._engine
 
     def health(self) -> Mapping[str, Any]:
@@ -196,8 +201,8 @@ class Backend:
             log.error("%s", self._problem)
 
 
-def _no_engine(sentence: str) -> Engine:
-    raise NotReadyError(sentence)
+def _no_engine(error: NotReadyError) -> Engine:
+    raise error
 
 
 def engine_config(settings: Settings) -> EngineConfig:

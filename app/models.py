@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.backend import Backend, Engine, State
+from app.backend import Backend, Engine, NotReadyError, State, UnavailableError
 from photon import ModelInfo, Progress, model_name
 
 KEEP_S = 60.0  # a model stays this long after its last answer: two visitors do not drive out each other's in turns
@@ -105,12 +105,11 @@ class Models:
                 return found
             choice = self._choice(name, infos)
             if choice.refusal or (choice.fetches and not fetch):
-                return Backend.refusing(name, choice.refusal or choice.info.reason)
+                return Backend.refusing(name, UnavailableError(choice.refusal or choice.info.reason))
             victims = self._to_close(name, infos)
             if victims is None:
-                return Backend.refusing(
-                    name, f"{name} needs the memory of a model that others are using; try again in a minute."
-                )
+                busy = f"{name} needs the memory of a model that others are using; try again in a minute."
+                return Backend.refusing(name, NotReadyError(busy))
             for old in victims:
                 del self._backends[old.name]
             backend = self._backends[name] = self._backend(name, choice.fetches)

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from app.backend import NotReadyError
+from app.backend import NotReadyError, UnavailableError
 from app.ingest import NotAPictureError, PictureError, PictureTooLargeError
 from app.models import UnknownModelError
 from photon import DeviceError, EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError
@@ -29,6 +29,7 @@ _STATUSES: tuple[tuple[type[Exception], int, int | None], ...] = (
     (PictureError, 400, None),
     (UnknownModelError, 400, None),
     (QueueFullError, 429, 1),
+    (UnavailableError, 400, None),
     (NotReadyError, 503, 5),
     (EngineStoppedError, 503, None),
     (DeviceError, 503, None),

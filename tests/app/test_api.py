@@ -323,9 +323,9 @@ def test_models_says_what_is_loaded_and_what_it_can(client: TestClient) -> None:
     assert (listed["data"][0]["reason"], listed["data"][1]["reason"]) == ("", ABSENT)
 
 
-def test_a_model_whose_files_are_not_here_is_503_with_what_to_do(client: TestClient) -> None:
+def test_a_model_whose_files_are_not_here_is_400_with_what_to_do(client: TestClient) -> None:
     response = client.post("/v1/detect", json=fields("detect", model="moondream2"))
-    assert (response.status_code, sentence(response)) == (503, ABSENT)
+    assert (response.status_code, sentence(response)) == (400, ABSENT)
 
 
 def test_a_request_is_answered_by_the_model_that_it_names() -> None:
