@@ -130,7 +130,7 @@ def build(name: str, config: EngineConfig, progress: Progress = unseen) -> Built
     device = make_device(config.device)
     try:
         dtype = getattr(torch, config.dtype) if config.dtype else default_dtype(device.torch_device)
-        return _start(load_model(name, device.torch_device, dtype, progress), config, device, dtype)
+        return start(load_model(name, device.torch_device, dtype, progress), config, device, dtype)
     except BaseException:
         device.close()
         raise
@@ -156,7 +156,8 @@ def default_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
-def _start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
+def start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torch.dtype) -> Built:
+    """An engine over a model that is on the device already."""
     model = loaded.model.eval()
     on_cpu = device.torch_device.type == "cpu"
     if on_cpu and config.threads is None:

@@ -27,8 +27,44 @@ class CudaEvent(Event):
 
     @property
     def time_s(self) -> float:
-        elapsed_ms: float = self._device.started.elapsed_time(self.inner)
-        return self._device.started_s + elapsed_ms / 1e3
+        return self._device.clock.time_s(self.inner)
+
+
+class CudaClock:
+    """Device times on the host's clock.
+
+    The driver tells times as float32 milliseconds since another event: after a minute only to 4 us, after an hour to a
+    quarter of a millisecond. So the event that times are told from moves on, and each time it is set right by the
+    host's clock, from which the device's drifts.
+    """
+
+    RENEWED_S = 10.0
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream
+        self._from = torch.cuda.Event(enable_timing=True)
+        self._from.record(stream)
+        self._from.synchronize()
+        self._from_s = time.perf_counter()
+        self._next: torch.cuda.Event | None = None
+        self._next_after_s = 0.0
+
+    def time_s(self, event: torch.cuda.Event) -> float:
+        """When a finished event happened. May be asked for while the stream works: it waits for nothing."""
+        happened_s = self._since(event)
+        if self._next is None:
+            if happened_s - self._from_s > self.RENEWED_S:
+                self._next = torch.cuda.Event(enable_timing=True)
+                self._next_after_s = time.perf_counter()
+                self._next.record(self._stream)
+        elif self._next.query():
+            told_s = min(max(self._since(self._next), self._next_after_s), time.perf_counter())
+            self._from, self._from_s, self._next = self._next, told_s, None
+        return happened_s
+
+    def _since(self, event: torch.cuda.Event) -> float:
+        elapsed_ms: float = self._from.elapsed_time(event)
+        return self._from_s + elapsed_ms / 1e3
 
 
 class CudaStream(Stream):
@@ -59,11 +95,7 @@ class CudaDevice(Device):
         self.compute: CudaStream = CudaStream(self.torch_device)
         self.copy: CudaStream = CudaStream(self.torch_device)
         self._graphs = torch.cuda.graph_pool_handle()
-        # Device times are told on the host's clock: one event whose host time is known.
-        self.started = torch.cuda.Event(enable_timing=True)
-        self.started.record(self.compute.inner)
-        self.started.synchronize()
-        self.started_s = time.perf_counter()
+        self.clock = CudaClock(self.compute.inner)
 
     def event(self) -> CudaEvent:
         return CudaEvent(self)

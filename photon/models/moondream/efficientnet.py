@@ -192,7 +192,6 @@ class EfficientNetTower(Tower):
 
 def normalised(pixels: Tensor, dtype: torch.dtype) -> Tensor:
     """uint8[n, 3, c, c] -> [n, 3, c, c] in `dtype`, as the ImageNet weights expect."""
-    mean = torch.tensor(MEAN, device=pixels.device).view(3, 1, 1)
-    std = torch.tensor(STD, device=pixels.device).view(3, 1, 1)
-    out: Tensor = ((pixels.float() / 255 - mean) / std).to(dtype)
-    return out
+    # Numbers, not tensors: bringing these to a GPU would make the host wait.
+    planes = zip(pixels.unbind(1), MEAN, STD, strict=True)
+    return torch.stack([((plane.float() / 255 - mean) / std).to(dtype) for plane, mean, std in planes], dim=1)

@@ -1,0 +1,92 @@
+"""One generated model on one device, its engine, and questions with answers of a given length."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from photon import EngineConfig, Photon
+from photon.bench.clients import Round, drawn, put
+from photon.bench.fixed import fixed_request, single
+from photon.build import start
+from photon.devices import make_device
+from photon.models.registry import LoadedModel
+from photon.request import ImageRef, Mode, Request
+from photon.runtime.backends import TOLERANCE, Varlen, disagreement
+from photon.trace import StepRecord
+
+MODES: tuple[Mode, Mode] = ("blocking", "pipelined")
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Bench:
+    """One model on one device, and the engine that serves it.
+
+    rows: how many decode together in steady runs of `tokens` tokens; batches: engine settings for whole requests.
+    """
+
+    loaded: LoadedModel
+    device: str
+    dtype: torch.dtype
+    rows: Sequence[int]
+    tokens: int
+    batches: Sequence[int]
+    left_s: Callable[[], float]
+    page_size: int = 16
+    engines: dict[int, Photon] = field(default_factory=dict)
+    pictures: int = 0
+
+    @property
+    def on_cuda(self) -> bool:
+        return self.device == "cuda"
+
+    def engine(self, batch: int) -> Photon:
+        """One engine at a time: another batch size, or a failure, replaces it."""
+        found = self.engines.get(batch)
+        if found is None or not found.healthy:
+            self.close()
+            config = EngineConfig(
+                device=self.device, max_batch=batch, page_size=self.page_size, kv_memory_mb=16_384, queue=4096
+            )
+            self.engines[batch] = Photon(start(self.loaded, config, make_device(self.device), self.dtype))
+        return self.engines[batch]
+
+    def close(self) -> None:
+        for engine in self.engines.values():
+            engine.close(deadline_s=5.0)
+        self.engines.clear()
+        gc.collect()  # an engine's parts know each other; its captured steps hold memory of the device
+
+    def image(self) -> ImageRef:
+        """One that no request has named before."""
+        self.pictures += 1
+        return ImageRef(drawn(1, 480, 640), f"picture {self.pictures}".encode())
+
+
+def asked(engine: Photon, image: ImageRef, tokens: int, mode: Mode) -> Request:
+    """A question with an answer of `tokens` tokens, whatever the weights."""
+    return replace(fixed_request(engine._context, image, "cat", -(-tokens // 3), mode), limit=tokens)
+
+
+def ask(engine: Photon, requests: Sequence[Request], callers: int) -> tuple[Round, list[StepRecord]]:
+    """What was generated, and the steps that did it."""
+    first = max((s.step for s in engine.steps()), default=-1) + 1
+    made = put(engine, [partial(single, request) for request in requests], callers)
+    return made, engine.steps(first)
+
+
+def best_page_size(loaded: LoadedModel, dtype: torch.dtype) -> int:
+    """The smaller of the sizes at which the block-table kernel runs here; some versions read large pages only."""
+    text, device = loaded.model.config.text, loaded.model.device
+    for size in (16, 256):
+        with suppress(Exception):
+            if disagreement(Varlen(), device, dtype, text.n_kv_heads, text.head_dim, size) <= TOLERANCE[dtype]:
+                return size
+    return 16
