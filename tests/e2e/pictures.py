@@ -96,7 +96,7 @@ def _film(page: Page) -> None:
         shoot(1500)
     page.mouse.wheel(0, 620)
     shoot(1800)
-    pictures = [frame.quantize(96, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) for frame, _ in frames]
+    pictures = [frame.quantize(255, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) for frame, _ in frames]
     durations = [ms for _, ms in frames]
     pictures[0].save(
         OUT / "page.gif", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=True
