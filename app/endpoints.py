@@ -11,9 +11,10 @@ import gradio as gr
 
 from app.api.images import data_of
 from app.api.problems import ApiError
-from app.backend import Backend, NotReadyError
+from app.backend import NotReadyError
 from app.fetch import Fetcher
 from app.ingest import Limits, PictureError, decode_picture
+from app.models import Models, UnknownModelError
 from photon import PhotonError
 
 EXAMPLES = {
@@ -22,14 +23,15 @@ EXAMPLES = {
     "max_objects": 50,
     "question": "What is on the table?",
     "length": "normal",
+    "model": "",
 }
 
 
 class Endpoints:
     """Questions of programs: each takes a picture and words, and returns the engine's answer as JSON."""
 
-    def __init__(self, backend: Backend, limits: Limits, fetcher: Fetcher, upload_folder: Path) -> None:
-        self._backend = backend
+    def __init__(self, models: Models, limits: Limits, fetcher: Fetcher, upload_folder: Path) -> None:
+        self._models = models
         self._limits = limits
         self._fetcher = fetcher
         self._upload_folder = upload_folder.resolve()
@@ -43,17 +45,18 @@ class Endpoints:
             for name, given in zip(names, page.fns[made["id"]].inputs, strict=False):
                 given.example_payload = lambda example=EXAMPLES[name]: example
 
-    async def point(self, image: str, object: str, max_objects: int = 50) -> dict[str, Any]:
+    async def point(self, image: str, object: str, max_objects: int = 50, model: str = "") -> dict[str, Any]:
         """Find every object of a kind in a picture and give one point on each: {"points": [{"x", "y"}]}, in 0..1.
 
         Args:
             image: Address of the picture (https://...), or a data URL.
             object: What to look for, for example "cat".
             max_objects: The answer ends after this many.
+            model: Name of one of the models of this server; its main one if empty.
         """
-        return await self._ask("point", image, object=object, settings={"max_objects": max_objects})
+        return await self._ask(model, "point", image, object=object, settings={"max_objects": max_objects})
 
-    async def detect(self, image: str, object: str, max_objects: int = 50) -> dict[str, Any]:
+    async def detect(self, image: str, object: str, max_objects: int = 50, model: str = "") -> dict[str, Any]:
         """Find every object of a kind in a picture and give its box, in 0..1 of the picture.
 
         The answer is {"objects": [{"x_min", "y_min", "x_max", "y_max"}]}.
@@ -62,46 +65,53 @@ class Endpoints:
             image: Address of the picture (https://...), or a data URL.
             object: What to look for, for example "cat".
             max_objects: The answer ends after this many.
+            model: Name of one of the models of this server; its main one if empty.
         """
-        return await self._ask("detect", image, object=object, settings={"max_objects": max_objects})
+        return await self._ask(model, "detect", image, object=object, settings={"max_objects": max_objects})
 
-    async def segment(self, image: str, object: str) -> dict[str, Any]:
+    async def segment(self, image: str, object: str, model: str = "") -> dict[str, Any]:
         """Outline one object in a picture: {"path", "bbox"}, an SVG path in 0..1 of the box and the box in 0..1.
 
         Args:
             image: Address of the picture (https://...), or a data URL.
             object: What to look for, for example "cat".
+            model: Name of one of the models of this server; its main one if empty.
         """
-        return await self._ask("segment", image, object=object)
+        return await self._ask(model, "segment", image, object=object)
 
-    async def query(self, image: str, question: str) -> dict[str, Any]:
+    async def query(self, image: str, question: str, model: str = "") -> dict[str, Any]:
         """Answer a question about a picture in words: {"answer"}.
 
         Args:
             image: Address of the picture (https://...), or a data URL.
             question: The question.
+            model: Name of one of the models of this server; its main one if empty.
         """
-        return await self._ask("query", image, question=question)
+        return await self._ask(model, "query", image, question=question)
 
-    async def caption(self, image: str, length: Literal["short", "normal", "long"] = "normal") -> dict[str, Any]:
+    async def caption(
+        self, image: str, length: Literal["short", "normal", "long"] = "normal", model: str = ""
+    ) -> dict[str, Any]:
         """Describe a picture in words: {"caption"}.
 
         Args:
             image: Address of the picture (https://...), or a data URL.
             length: "short", "normal" or "long".
+            model: Name of one of the models of this server; its main one if empty.
         """
-        return await self._ask("caption", image, length=length)
+        return await self._ask(model, "caption", image, length=length)
 
-    async def _ask(self, skill: str, image: Any, **arguments: Any) -> dict[str, Any]:
+    async def _ask(self, model: str, skill: str, image: Any, **arguments: Any) -> dict[str, Any]:
         """Raises gr.Error with the sentence of whatever refuses."""
         try:
-            engine = self._backend.engine()
-            about = engine.describe()
-            if skill not in about["skills"]:
-                raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)
-            encoded = await asyncio.to_thread(lambda: engine.encode_image(self._pixels(image)))
-            return dict(await getattr(engine, f"a{skill}")(encoded, **arguments))
-        except (PictureError, ApiError, NotReadyError, PhotonError) as error:
+            async with self._models.using(model or None) as backend:
+                engine = backend.engine()
+                about = engine.describe()
+                if skill not in about["skills"]:
+                    raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)
+                encoded = await asyncio.to_thread(lambda: engine.encode_image(self._pixels(image)))
+                return dict(await getattr(engine, f"a{skill}")(encoded, **arguments))
+        except (PictureError, ApiError, NotReadyError, UnknownModelError, PhotonError) as error:
             raise gr.Error(str(error), print_exception=False) from None
 
     def _pixels(self, image: Any) -> Any:

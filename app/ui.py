@@ -115,7 +115,7 @@ def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
         raced_on = [model, picture, task, text, most, count, in_flight, about, files]
         racing = start.click(race, raced_on, [raced, start, stop], **quiet)
         stop.click(races.stopped, None, [raced, start, stop], cancels=[racing], **quiet)
-        Endpoints(handlers.backend, handlers.limits, handlers.fetcher, handlers.upload_folder).add()
+        Endpoints(models, handlers.limits, handlers.fetcher, handlers.upload_folder).add()
         batch = on_model(models, lambda backend: replace(batches, backend=backend).start)
         batching = begin.click(batch, [model, files, task, text, pipelined, most], [batched, begin, end], **quiet)
         end.click(batches.stopped, None, [batched, begin, end], cancels=[batching], **quiet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -94,9 +95,15 @@ def test_an_unknown_name_is_refused_in_a_sentence(client: TestClient) -> None:
     assert "xyzzy" in str(data)
 
 
-def test_a_file_that_a_client_uploaded_is_read(client: TestClient, engine: StreamingEngine) -> None:
-    import base64
+def test_a_model_can_be_named_and_an_unknown_one_is_refused(client: TestClient) -> None:
+    event, _ = call(client, "/detect", image=data_url(), object="cat", model="photon-tiny")
+    assert event == "complete"
+    event, data = call(client, "/detect", image=data_url(), object="cat", model="nonsense")
+    assert event == "error"
+    assert "nonsense" in str(data)
 
+
+def test_a_file_that_a_client_uploaded_is_read(client: TestClient, engine: StreamingEngine) -> None:
     data = base64.b64decode(data_url().partition(",")[2])
     (path,) = client.post("/gradio_api/upload", files={"files": ("p.jpg", data)}).json()
     event, _ = call(client, "/detect", image={"path": path, "meta": {"_type": "gradio.FileData"}}, object="cat")
