@@ -55,9 +55,8 @@ class Chooser:
     async def _shown(self, model: str, task: str, more: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
         choices = await self.models.choices()
         rows = [_row(choice) for choice in choices]
-        info = next(choice.info for choice in choices if choice.info.name == model)
-        able = [skill.capitalize() for skill in SKILLS if skill in info.skills] or [task]
-        skills = {"unable": unable(model, choices), "lacks": list(info.lacks.values())}
+        skills = lacking(model, choices)
+        able = [one.capitalize() for one in SKILLS if one.capitalize() not in skills["unable"]] or [task]
         async with self.models.using(model) as backend:
             header, notes = about.header(backend), about.notes(backend)
         chosen = {"model": model, "rows": rows, **(more or {})}
@@ -69,7 +68,7 @@ def _row(choice: Choice) -> dict[str, Any]:
     info = choice.info
     return {
         "name": info.name,
-        "size": f"{info.bytes / 1e9:.2f} GB" if info.bytes else "",
+        "size": _size(info.bytes),
         "skills": ", ".join(skill.capitalize() for skill in info.skills),
         "state": _where(choice),
         "refusal": choice.refusal,
@@ -84,16 +83,21 @@ def _where(choice: Choice) -> str:
     return "on this machine" if choice.info.on_disk else "to be fetched" if choice.fetches else "not on this machine"
 
 
-def unable(model: str, choices: Sequence[Choice]) -> dict[str, str]:
-    """For each skill that the model lacks a sentence that says who has it."""
-    skills = {choice.info.name: choice.info.skills for choice in choices}
-    sentences = {}
-    for skill in SKILLS:
-        if skill not in skills[model]:
-            others = [name for name, able in skills.items() if skill in able]
-            hint = f" {' and '.join(others)} can." if others else ""
-            sentences[skill.capitalize()] = f"{model} cannot {skill}.{hint}"
-    return sentences
+def lacking(model: str, choices: Sequence[Choice]) -> dict[str, Any]:
+    """Tasks that the model, or a second one that it needs, lacks: {"unable": {task: why}, "lines": what is said}."""
+    info = next(choice.info for choice in choices if choice.info.name == model)
+    missing = [skill for skill in SKILLS if skill not in info.skills]
+    unable = {skill.capitalize(): f"{model} cannot {skill}." for skill in missing}
+    lines = list(info.lacks.values())
+    if missing:
+        able = [one.info.name for one in choices if not one.refusal and {*missing} <= {*one.info.skills}]
+        hint = f"; {' and '.join(able)} can" if able else ""
+        lines.insert(0, f"{model} cannot {' or '.join(missing)}{hint}.")
+    return {"unable": unable | {skill.capitalize(): why for skill, why in info.lacks.items()}, "lines": lines}
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB" if count else ""
 
 
 def on_model(models: Models, listen: Callable[[Any], Callable[..., AsyncIterator[Any]]]) -> Callable[..., Any]:

@@ -92,7 +92,7 @@ def blank(picture: Picture) -> dict[str, Any]:
 def summary(answers: Sequence[Answer]) -> str:
     """What was found, in words that keep the names as they were typed; of Query and Caption the text itself."""
     if texts := [answer.text for answer in answers if answer.text is not None]:
-        return " ".join(texts)
+        return " ".join(texts).strip() or "The model answered without a word."
     parts = []
     for answer in answers:
         if answer.result is not None:

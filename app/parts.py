@@ -228,7 +228,7 @@ def models() -> gr.HTML:
 
 
 def skills() -> gr.HTML:
-    """What the visitor's model lacks; value: {"unable": {task: sentence}, "lacks": [sentence]}."""
+    """What the visitor's model lacks; value: app.chooser.lacking."""
     return _drawn('<p class="ph-skills"></p>', "skills", elem_id="skills")
 
 

@@ -2,14 +2,14 @@
 let watched = null;
 
 function draw() {
-  const { unable = {}, lacks = [] } = props.value || {};
+  const { lines = [] } = props.value || {};
   const task = document.querySelector("#task");
   if (task && task !== watched) {
     watched = task;
     new MutationObserver(disable).observe(task, { childList: true, subtree: true });
   }
   disable();
-  find(".ph-skills").replaceChildren(...[...Object.values(unable), ...lacks].map((text) => node("span", { text })));
+  find(".ph-skills").replaceChildren(...lines.map((text) => node("span", { text })));
 }
 
 function disable() {

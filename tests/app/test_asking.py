@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.asking import MAX_NAMES, Question, QuestionError, as_json, ask, parse_names
+from tests.app.live import StreamingEngine
 from tests.app.scripted import ScriptedEngine
 
 IMAGE = np.zeros((4, 6, 3), np.uint8)
@@ -104,3 +105,24 @@ def test_the_json_keeps_the_engines_values() -> None:
     assert body["image"] == {"width": 6, "height": 4}
     assert body["answers"][0] == {"name": "cat", "points": [{"x": 0.5, "y": 0.25, "score": 0.9}]}
     assert "xyzzy" in body["answers"][1]["error"]
+
+
+def test_a_question_is_one_and_a_caption_needs_none() -> None:
+    assert parse_names("What is this,\n and why?", "Query") == ("What is this, and why?",)
+    assert parse_names("", "Caption") == ("caption",)
+    for text, words in (("  ", "ask something"), ("x" * 1001, "1001 characters; at most 1000")):
+        with pytest.raises(QuestionError, match=words):
+            parse_names(text, "Query")
+
+
+@pytest.mark.parametrize(("task", "key"), [("query", "answer"), ("caption", "caption")])
+def test_text_tasks_reach_their_verbs(task: str, key: str) -> None:
+    engine = StreamingEngine()
+    question = Question(task, ("Why?",), pipelined=False, reference=(0.1, 0.2), temperature=0.5)
+    (answer,) = asyncio.run(ask(engine, IMAGE, question))
+    (call,) = engine.calls
+    assert (call.verb, call.object) == (task, {"query": "Why?", "caption": "normal"}[task])
+    refs = {"spatial_refs": [[0.1, 0.2]]} if task == "query" else {}
+    assert call.options == {"settings": {"temperature": 0.5}, "pipelined": False, **refs}
+    assert answer.text == "Two cats — 猫."
+    assert as_json(question, [answer], (6, 4))["answers"] == [{"name": "Why?", key: answer.text}]

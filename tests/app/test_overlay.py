@@ -141,3 +141,8 @@ def test_the_same_object_again_and_again_is_drawn_once_and_said() -> None:
     two = [answer("cat", points=again), answer("dog", points=again)]
     value = scene(PICTURE, Question("point", ("cat", "dog")), two)
     assert [(shape["name"], shape["index"]) for shape in value["shapes"]] == [("cat", 1), ("dog", 1)]
+
+
+def test_a_text_is_its_own_summary_and_an_empty_one_is_said() -> None:
+    assert summary([answer("caption", caption=" Two cats. ")]) == "Two cats."
+    assert summary([answer("How many?", answer="")]) == "The model answered without a word."

@@ -28,7 +28,7 @@ def test_the_list_says_what_each_model_can_and_why_one_cannot_be_had(
     page.locator("#models summary").click()
     rows = page.locator(".ph-choice")
     expect(rows).to_have_count(4)
-    expect(rows.nth(0)).to_contain_text("0.04 GB · Point, Detect, Segment")
+    expect(rows.nth(0)).to_contain_text("40 MB · Point, Detect, Segment")
     expect(rows.nth(0)).to_have_attribute("aria-checked", "true")
     expect(rows.nth(1)).to_contain_text("7.71 GB · Point, Detect, Segment, Query, Caption")
     expect(rows.nth(2)).to_be_disabled()
@@ -40,7 +40,7 @@ def test_the_list_says_what_each_model_can_and_why_one_cannot_be_had(
 
 def test_tasks_that_the_model_lacks_are_disabled_with_the_reason(visit: OpenPage, scripted: Server) -> None:
     page = visit(scripted).page
-    expect(page.locator("#skills")).to_contain_text("photon-tiny cannot query. moondream2")
+    expect(page.locator("#skills")).to_contain_text("photon-tiny cannot query or caption; moondream2 can.")
     able = {"Point": True, "Detect": True, "Segment": True, "Query": False, "Caption": False}
     assert tasks(page) == able
     expect(page.get_by_role("radio", name="Query")).to_be_disabled()
