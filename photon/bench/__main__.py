@@ -19,6 +19,7 @@ BENCHMARKS = {
     "plan": "a modelled accelerator: how many requests one or several would serve",
     "baseline": "the engine against a plain loop with the same weights and operators",
     "prefix": "several questions about one picture",
+    "start": "the application: seconds from its start to the first answer",
     "cuda": "a GPU machine: checks, periods, whole requests, kernels and memory, in one run by the clock",
     "scale": "what one more of anything costs: callers, tokens, objects, pixels, requests",
 }

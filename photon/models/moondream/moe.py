@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import MoeConfig
+from photon.models.moondream.initial import normal
 
 
 class ExpertWeight(nn.Module):
@@ -15,7 +16,7 @@ class ExpertWeight(nn.Module):
 
     def __init__(self, experts: int, out_dim: int, in_dim: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(experts, out_dim, in_dim) * in_dim**-0.5)
+        self.weight = normal(experts, out_dim, in_dim, std=in_dim**-0.5)
 
     def forward(self, x: Tensor, ends: Tensor) -> Tensor:
         """x [rows, in] grouped by expert, ends int32[experts] one past each group -> [rows, out]."""

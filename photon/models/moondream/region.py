@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from photon.models.moondream.config import RegionConfig
+from photon.models.moondream.initial import normal
 from photon.models.moondream.text import DenseMlp
 
 SMALLEST_SIZE_LOG2 = -10.0
@@ -48,8 +49,8 @@ class Region(nn.Module):
         super().__init__()
         self.config = config
         dim, inner = config.dim, config.inner_dim
-        self.coord_features = nn.Parameter(torch.randn(1, config.coord_feat_dim // 2))
-        self.size_features = nn.Parameter(torch.randn(2, config.size_feat_dim // 2))
+        self.coord_features = normal(1, config.coord_feat_dim // 2, std=1.0)
+        self.size_features = normal(2, config.size_feat_dim // 2, std=1.0)
         self.coord_encoder = nn.Linear(config.coord_feat_dim, dim)
         self.size_encoder = nn.Linear(config.size_feat_dim, dim)
         self.ln = nn.LayerNorm(dim) if config.norm else None

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import TextConfig
+from photon.models.moondream.initial import normal
 from photon.models.moondream.moe import MoeMlp
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -147,10 +148,12 @@ class TextDecoder(nn.Module):
     def __init__(self, config: TextConfig) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Parameter(torch.randn(config.vocab_size, config.dim) * 0.02)
+        self.wte = normal(config.vocab_size, config.dim, std=0.02)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
         self.post_ln = nn.LayerNorm(config.dim)
         self.lm_head = nn.Linear(config.dim, config.vocab_size)
+        for name in ("rope_cos", "rope_sin"):
+            self.register_buffer(name, None, persistent=False)
         self._make_tables(self.wte.device)
 
     def forward(self, x: Tensor, positions: Tensor, attend: Attend, adapters: Adapters | None = None) -> Tensor:
@@ -168,6 +171,9 @@ class TextDecoder(nn.Module):
     def _make_tables(self, device: torch.device) -> None:
         """Rotary tables f32[max_context, d]: pos * theta ** (-2c / rotary_dim) (design: model 4.3)."""
         config = self.config
+        if device.type == "meta":  # made anew with the storage
+            self.rope_cos = self.rope_sin = torch.empty(config.max_context, config.head_dim, device=device)
+            return
         half = config.rotary_dim // 2
         exponent = torch.arange(half, dtype=torch.float32, device=device) * (-2.0 / config.rotary_dim)
         positions = torch.arange(config.max_context, dtype=torch.float32, device=device)
@@ -175,8 +181,7 @@ class TextDecoder(nn.Module):
         passing = torch.zeros(config.max_context, config.head_dim - config.rotary_dim, device=device)
         cos = torch.cat([angle.cos(), angle.cos(), passing + 1], dim=-1)
         sin = torch.cat([-angle.sin(), angle.sin(), passing], dim=-1)
-        self.register_buffer("rope_cos", cos, persistent=False)
-        self.register_buffer("rope_sin", sin, persistent=False)
+        self.rope_cos, self.rope_sin = cos, sin
 
     def _apply(self, fn: Any, recurse: bool = True) -> TextDecoder:
         """Moves and casts; the tables are made anew, so that they hold numbers after `to_empty` and stay

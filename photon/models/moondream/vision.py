@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from photon.models.moondream.config import VisionConfig
+from photon.models.moondream.initial import normal
 from photon.models.moondream.preprocess import make_crops
 from photon.models.moondream.text import DenseMlp
 from photon.models.moondream.tower import Crops, Tower
@@ -55,7 +56,7 @@ class VisionTransformer(Tower):
         self.config = config
         patch_dim = config.in_channels * config.enc_patch_size**2
         self.patch_emb = nn.Linear(patch_dim, config.enc_dim)
-        self.pos_emb = nn.Parameter(torch.randn(1, config.grid**2, config.enc_dim) * 0.02)
+        self.pos_emb = normal(1, config.grid**2, config.enc_dim, std=0.02)
         self.blocks = nn.ModuleList(VisionBlock(config) for _ in range(config.enc_n_layers))
         self.post_ln = nn.LayerNorm(config.enc_dim)
         self.proj_mlp = DenseMlp(2 * config.enc_dim, config.proj_inner_dim, out=config.proj_out_dim)
