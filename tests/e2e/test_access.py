@@ -72,7 +72,7 @@ def test_the_keyboard_goes_from_picture_to_question_to_answer_to_race(visit: Ope
     page.evaluate(READERS)
     page.evaluate("document.activeElement.blur(); document.querySelector('.ph-theme').focus()")
     reached: list[str] = []
-    for _ in range(40):
+    for _ in range(60):
         reached.append(page.evaluate("document.activeElement.className + ' ' + (document.activeElement.id || '')"))
         # a radio button is shown by its label
         assert page.evaluate("[document.activeElement, ...(document.activeElement.labels || [])].some(shows)"), reached

@@ -86,6 +86,7 @@ def test_a_picture_can_be_pasted_into_the_empty_page(visit: OpenPage, scripted: 
 
 def test_the_clipboard_button_gives_a_picture(visit: OpenPage, scripted: Server) -> None:
     page = visit(scripted, permissions=["clipboard-read", "clipboard-write"]).page
+    page.bring_to_front()  # only a page that has the focus may read the clipboard
     page.evaluate(
         """async (bytes) => {
           const picture = new Blob([new Uint8Array(bytes)], { type: "image/png" });
