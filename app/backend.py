@@ -119,8 +119,6 @@ class Backend:
         self._problem = self._problem or f"{self.name} has been closed."
         if engine is not None:
             await asyncio.to_thread(engine.close)
-            del engine
-            gc.collect()  # what it held is needed for the next one
 
     def begin(self, doing: str) -> None:
         """A part of the way to an engine begins, for example "Loading"; from any thread."""
@@ -190,6 +188,8 @@ class Backend:
     async def _start(self, before: Sequence[Coroutine[Any, Any, None]] = ()) -> None:
         try:
             await asyncio.gather(*before)
+            if before:
+                await asyncio.to_thread(gc.collect)  # what they held is needed now
             self._engine = await asyncio.to_thread(self._load)
         except PhotonError as error:
             self._problem = str(error)

@@ -166,6 +166,28 @@ def test_curl_sends_the_official_clients_payload_whatever_the_name(name: str, tm
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.parametrize(
+    ("task", "verb", "payload"),
+    [
+        ("query", "model.query(image, name, pipelined=True)", {"question": "Why?"}),
+        ("caption", "model.caption(image, pipelined=True)", {"length": "normal"}),
+    ],
+)
+def test_text_tasks_are_code_too_and_the_model_is_named(task: str, verb: str, payload: dict[str, str]) -> None:
+    python = as_python("moondream2", task, ("Why?",), "p.jpg", True, 50)
+    ast.parse(python)
+    assert verb in python
+    assert "Photon.load('moondream2')" in python
+    curl = as_curl(task, ("Why?",), "p.jpg", 50, "moondream2")
+    assert f"/v1/{task}" in curl
+    assert json.dumps(payload | {"model": "moondream2"})[1:] in curl
+
+
+def test_a_text_has_no_shapes_to_export() -> None:
+    with pytest.raises(ExportError, match="A text has no shapes"):
+        Answered.parse({"task": "query", "image": {"width": 9, "height": 9}, "answers": [{"name": "Why?"}]})
+
+
 @pytest.fixture
 def client() -> TestClient:
     app = FastAPI()

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app import models as module
 from app.backend import Backend, NotReadyError, State
+from app.metrics import Metrics
 from app.models import Models, UnknownModelError
-from photon import ModelInfo, ModelLoadError, Progress
+from photon import EngineConfig, ModelInfo, ModelLoadError, Photon, Progress
+from tests.app.live import ROOT
 from tests.app.scripted import ScriptedEngine
 
 NAMES = ("photon-tiny", "middle", "large")
@@ -283,6 +288,32 @@ def test_choices_say_what_may_be_chosen_and_why_not(machine: Machine) -> None:
         assert [choice.state for choice in await models.choices()][1] is State.READY
 
     run(models, test())
+
+
+def test_a_closed_models_weights_leave_the_memory() -> None:
+    metrics = Metrics()
+    folder = str(ROOT / "tests/data/parity/md2")
+    backend = Backend(lambda: metrics.observed(Photon.load(folder, EngineConfig(device="cpu", threads=1))), "md2")
+    metrics.watch(lambda: [backend])
+
+    async def use() -> weakref.ref[Any]:
+        backend.start()
+        await backend.started()
+        engine: Any = backend.engine()
+        await engine.adetect(np.zeros((40, 60, 3), np.uint8), "cat")
+        async for _ in (await engine.aquery(question="Why?", stream=True))["answer"]:
+            pass
+        metrics.text()
+        return weakref.ref(engine._engine._built.loaded.model)
+
+    async def use_and_close() -> weakref.ref[Any]:
+        weights = await use()
+        assert weights() is not None
+        await backend.close()
+        await asyncio.to_thread(gc.collect)
+        return weights
+
+    assert asyncio.run(use_and_close())() is None
 
 
 class _Shaped:

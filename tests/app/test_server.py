@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ from fastapi.testclient import TestClient
 
 from app import about
 from app.backend import Backend, Engine, NotReadyError
-from app.server import build_app, main
+from app.metrics import Metrics
+from app.server import build_app, main, make_models
 from app.settings import Settings
-from photon import ModelLoadError
+from photon import ModelInfo, ModelLoadError
 from tests.app.scripted import ScriptedEngine, scripted
 
 
@@ -150,3 +152,13 @@ def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCa
         assert "ZeroGPU" in wait_until(client, "ready")["note"]
         assert "ZeroGPU" in about.header(client.app.state.models.main)["note"]  # type: ignore[attr-defined]
     assert "ZeroGPU" in caplog.text
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_files_are_fetched_from_the_page_only_where_the_settings_allow_it(allowed: bool) -> None:
+    absent = ModelInfo("moondream2", 1, ("detect",), fits=True, reason="Not here.", fetchable=True)
+    tiny = ModelInfo("photon-tiny", 1, ("detect",), on_disk=True, fits=True)
+    settings = Settings(models=("photon-tiny", "moondream2"), allow_download=allowed)
+    models = make_models(settings, Metrics(), scripted, lambda _: [tiny, absent])
+    choice = asyncio.run(models.choices())[1]
+    assert (choice.fetches, choice.refusal) == ((True, "") if allowed else (False, "Not here."))
