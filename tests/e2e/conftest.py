@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 FLAGS = (
@@ -32,6 +32,8 @@ FLAGS = (
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
 )
+PATIENCE_MS = 60_000  # the machine may have other work; a test that passes never waits so long
+expect.set_options(timeout=PATIENCE_MS)
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -170,7 +172,7 @@ def visit(browser: Browser) -> Iterator[OpenPage]:
 
     def open_page(server: Server, viewport: dict[str, int] = DESKTOP, **options: Any) -> Visitor:
         context = browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE_MS)
         visitor = Visitor(context, context.new_page())
         visitors.append(visitor)
         visitor.watch(server.url)
