@@ -1,8 +1,8 @@
 """What training asks of every cell of the image: which thing shows in it, its box, its point and its outline.
 
 Asked twice: of the image tokens, and of what the first `SEEN_LAYERS` blocks of the decoder make of them. Answers then
-only have to be read off the right cells: centre and size stand there as the values that the decoder will say, relative
-to the cell, whose own place is written into its token (`recipe.place_code`).
+only have to be read off the right cells: centre, point and size stand there as the values that the decoder will say.
+The place of the cell itself is written into its token (`recipe.place_code`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def dense_loss(
 ) -> dict[str, Tensor]:
     """Losses of both readings, averaged ("word", "box", "shape"), and how well the second one does.
 
-    "right": share of a thing's cells that name it; "iou": their mean overlap with its box.
+    "right": share of a thing's cells that name it; "iou": their mean overlap with its box, every thing counting alike.
     """
     words = model.text.wte[FIRST_NAME : FIRST_NAME + taught]
     first = _reading_loss(heads.tokens(tokens, words), batch, taught)
@@ -73,12 +73,12 @@ def _reading_loss(reading: tuple[Tensor, Tensor], batch: Batch, taught: int) -> 
     label = torch.where(shown, batch.names.gather(1, owner), taught)
     weight = torch.where(shown, 1.0, BACKGROUND_WEIGHT)
     per_cell = F.cross_entropy(scores.flatten(0, 1), label.flatten(), reduction="none").view_as(weight)
-    share = shown / cells_of_owner(batch).sqrt()
+    share = shown / cells_of_owner(batch)
     total = share.sum().clamp_min(1e-6)
-    box, point, shape = _of_owner(batch.boxes, owner), _of_owner(batch.points, owner), _of_owner(batch.contours, owner)
+    box, point, shape = of_owner(batch.boxes, owner), of_owner(batch.points, owner), of_owner(batch.contours, owner)
     overlap, distance = compare_boxes(thing[..., :4], box)
     centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
-    aside = (thing[..., 4:6] + places(owner.shape[1]).to(thing) - point).abs().mean(-1)
+    aside = (thing[..., 4:6] - point).abs().mean(-1)
     inner = ((shape - centre.unsqueeze(-2)) / size.unsqueeze(-2).clamp_min(1e-3)).flatten(-2)
     off = (thing[..., 6:] - inner).abs().mean(-1)
     right = (scores.argmax(-1) == label) & shown
@@ -91,7 +91,7 @@ def _reading_loss(reading: tuple[Tensor, Tensor], batch: Batch, taught: int) -> 
     }
 
 
-def _of_owner(values: Tensor, owner: Tensor) -> Tensor:
+def of_owner(values: Tensor, owner: Tensor) -> Tensor:
     """values [B, things, ...], owner int64[B, cells] -> [B, cells, ...]."""
     index = owner.view(*owner.shape, *[1] * (values.ndim - 2)).expand(*owner.shape, *values.shape[2:])
     return values.gather(1, index)
@@ -105,20 +105,13 @@ def cells_of_owner(batch: Batch) -> Tensor:
     return counts.gather(1, owner).clamp_min(1)
 
 
-def places(cells: int) -> Tensor:
-    """f32[cells, 2]: the middle of each cell of a square, row-major grid, 0..1."""
-    side = round(cells**0.5)
-    middle = (torch.arange(side) + 0.5) / side
-    return torch.stack([middle.repeat(side), middle.repeat_interleave(side)], dim=-1)
-
-
 def compare_boxes(code: Tensor, box: Tensor) -> tuple[Tensor, Tensor]:
-    """code [B, cells, 4]: centre less the cell's place, log2 of the size; box: corners -> overlap, distance [B, cells].
+    """code [..., 4]: centre, log2 of the size; box [..., 4]: corners -> overlap, distance [...].
 
     The distance is 1 - GIoU (Rezatofighi et al., 2019) plus the differences of the codes.
     """
     centre, size = (box[..., :2] + box[..., 2:]) / 2, (box[..., 2:] - box[..., :2]).clamp_min(1e-3)
-    guess = code[..., :2] + places(code.shape[1]).to(code)
+    guess = code[..., :2]
     log = code[..., 2:].clamp(SMALLEST_SIZE_LOG2, 1)
     half = log.exp2() / 2
     low, high = guess - half, guess + half

@@ -105,7 +105,7 @@ def tower_of(model: Moondream) -> EfficientNetTower:
     return model.vision
 
 
-def place_code(cells: int, dim: int, strength: float = 1.0) -> torch.Tensor:
+def place_code(cells: int, dim: int, strength: float = 3.5) -> torch.Tensor:
     """f32[cells, dim]: column and row of each cell as a ramp and three waves each, in random orthogonal directions.
 
     Where a thing lies can then be read off the cells that show it, undisturbed by what is in them.

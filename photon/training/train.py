@@ -29,12 +29,16 @@ from photon.training.dense import DenseHeads, dense_loss
 from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
 from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, seen_states
-from photon.training.priming import look_before
+from photon.training.priming import look_before, read_things
 from photon.training.recipe import initialise, photon_tiny, tower_of
 from photon.training.team import Team
 
 DECODER_SCALE = 2.0
 """Rate of Muon inside the decoder; the projection, on which all else rests, moves at 1."""
+
+SIZE_COST = 0.02
+"""Cost of the mean square of the states. Left free, the dense loss let what all cells have in common grow to twenty
+times the norm of a token, and the names in the prompts were lost beside it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Stage:
 
 
 STAGES = {
-    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, dropout=0.1, decay=0.3),
+    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=1.5e-3, dropout=0.1),
     "answers": Stage(Mix(length=96, questions=10), "dense", look=0.4, dropout=0.05, decay=0.0),
     "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=0.4, dropout=0.05, decay=0.0),
     "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=0.3, dropout=0.05, decay=1.0),
@@ -108,12 +112,14 @@ class Trainer:
                 attend = BlockAttention(batch.query, self.model.config.prefix_len)
                 hidden, seen = answer_states(self.model, tokens, batch, attend)
                 parts = answer_loss(self.model, hidden, batch, attend)
+                parts["size"] = (hidden.float().square().mean() + seen.float().square().mean()) / 2
             else:
                 seen = seen_states(self.model, tokens)
+                parts["size"] = seen.float().square().mean()
             return dense_loss(self.model, self.heads, tokens, seen, batch, self.lexicon.taught) | parts
 
     def total(self, parts: dict[str, Tensor]) -> Tensor:
-        total = self.stage.dense * (parts["word"] + parts["box"] + 2 * parts["shape"])
+        total = self.stage.dense * (parts["word"] + parts["box"] + 2 * parts["shape"]) + SIZE_COST * parts["size"]
         if self.stage.answers:
             total = total + parts["coord"] + 0.7 * parts["sizes"] + 2 * parts["stop"]
             total = total + self.stage.look * parts["look"]
@@ -152,6 +158,17 @@ def prepare(trainer: Trainer, material: Path, features: Path) -> None:
     vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
 
 
+def prime(trainer: Trainer, scenes: Scenes, count: int = 800) -> None:
+    """Lets a fresh decoder read what the dense stage has taught the cells to say (see `priming`)."""
+    asker = Asker(trainer.model.config, trainer.lexicon, Mix(questions=0, length=1))
+    batch = make_batch(scenes, np.arange(min(count, len(scenes))), asker, np.random.default_rng(0))
+    with torch.no_grad():
+        batch = batch.to(trainer.device)
+        explained = read_things(trainer.model, image_tokens(trainer.model, batch), batch)
+    if trainer.team.leads:
+        print(json.dumps({"variance explained, by layer": explained}), flush=True)
+
+
 def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for embeddings, heads, norms and biases."""
     decoder: list[nn.Parameter] = []
@@ -165,7 +182,7 @@ def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Opt
     muon = torch.optim.Muon(
         [{"params": decoder, "scale": DECODER_SCALE}, {"params": projection, "scale": 1.0}],
         lr=1.0,
-        weight_decay=0.01,
+        weight_decay=0.3,
         adjust_lr_fn="match_rms_adamw",
     )
     adam = torch.optim.AdamW([{"params": rest, "scale": 1.0}], lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
@@ -276,6 +293,8 @@ def work(rank: int, arguments: argparse.Namespace) -> None:
         trainer.load(checkpoint, same_stage=True)
     elif before:
         trainer.load(before, same_stage=False)
+        if arguments.stage == "answers":
+            prime(trainer, Scenes(arguments.features, "train"))
     if trainer.team.leads:
         start = {"stage": arguments.stage, "images": trainer.images, "spent_s": trainer.spent_s}
         print(json.dumps(start), flush=True)

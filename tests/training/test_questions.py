@@ -11,7 +11,7 @@ from photon.models.moondream.reference import FullAttention
 from photon.models.moondream.region import size_bin
 from photon.training.data.lexicon import Lexicon
 from photon.training.dataset import Asker, Batch, Mix
-from photon.training.dense import compare_boxes, dense_loss, places
+from photon.training.dense import compare_boxes, dense_loss
 from photon.training.losses import BlockAttention, answer_loss, answer_states, soft_target
 from photon.training.recipe import FIRST_NAME
 from photon.training.train import STAGES, Trainer
@@ -136,7 +136,7 @@ def test_losses_are_finite_where_nothing_is_shown(model: Moondream) -> None:
 def test_a_cell_that_says_the_box_has_no_distance_left() -> None:
     box = torch.tensor([[[0.1, 0.2, 0.5, 0.8], [0.4, 0.0, 0.6, 0.1], [0.0, 0.0, 1.0, 1.0], [0.3, 0.3, 0.4, 0.4]]])
     centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
-    code = torch.cat([centre - places(4), size.log2()], dim=-1)
+    code = torch.cat([centre, size.log2()], dim=-1)
     overlap, distance = compare_boxes(code, box)
     assert overlap[0].tolist() == pytest.approx([1] * 4, abs=1e-5)
     assert distance[0].tolist() == pytest.approx([0] * 4, abs=1e-4)

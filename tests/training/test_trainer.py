@@ -12,9 +12,9 @@ from photon.models.moondream.model import Moondream
 from photon.models.registry import load_model
 from photon.training.data.compose import MOST_OBJECTS
 from photon.training.dataset import Scenes
-from photon.training.dense import places
 from photon.training.export import best_bias
-from photon.training.priming import look_before
+from photon.training.losses import GUIDED_LAYERS
+from photon.training.priming import look_before, read_things
 from photon.training.recipe import initialise, place_code, save_checkpoint
 from photon.training.team import Team
 from photon.training.train import STAGES, Stage, Trainer, learning_rate
@@ -91,11 +91,24 @@ def test_primed_heads_look_at_the_token_before() -> None:
     assert (seen[0][2:].argmax(-1) == torch.arange(1, 11)).float().mean() > 0.8
 
 
+def test_primed_heads_read_the_thing_of_a_cell() -> None:
+    torch.manual_seed(0)
+    model, batch = Moondream(toy_config()), toy_batch(40)
+    tokens = torch.randn(40, 4, 32)
+    with torch.no_grad():
+        tokens[..., :2] = batch.boxes.gather(1, batch.cells.clamp_min(0).unsqueeze(-1).expand(-1, -1, 4))[..., :2]
+    explained = read_things(model, tokens, batch)
+    assert list(explained) == list(GUIDED_LAYERS)
+    assert explained[GUIDED_LAYERS[0]] > 0.7
+
+
 def test_each_cell_says_its_place() -> None:
     torch.manual_seed(0)
-    code = torch.cat([place_code(144, 64), torch.ones(144, 1)], dim=1)
-    fit = torch.linalg.lstsq(code.double(), places(144).double()).solution.float()
-    torch.testing.assert_close(code @ fit, places(144), atol=1e-4, rtol=0)
+    middle = (torch.arange(12) + 0.5) / 12
+    places = torch.stack([middle.repeat(12), middle.repeat_interleave(12)], dim=1).double()
+    code = torch.cat([place_code(144, 64), torch.ones(144, 1)], dim=1).double()
+    fit = torch.linalg.lstsq(code, places).solution
+    torch.testing.assert_close(code @ fit, places, atol=1e-4, rtol=0)
 
 
 def test_saved_files_load_as_a_model(tmp_path: Path) -> None:
