@@ -25,7 +25,7 @@ from photon.models.moondream.model import Moondream
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon
 from photon.training.dataset import Asker, Batch, Mix, Scenes, make_batch
-from photon.training.dense import DenseHeads, dense_loss
+from photon.training.dense import SEEN_LAYERS, DenseHeads, dense_loss
 from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
 from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, seen_states
@@ -33,8 +33,8 @@ from photon.training.priming import look_before, read_things
 from photon.training.recipe import initialise, photon_tiny, tower_of
 from photon.training.team import Team
 
-DECODER_SCALE = 2.0
-"""Rate of Muon inside the decoder; the projection, on which all else rests, moves at 1."""
+SEEING_SCALE, READING_SCALE = 0.7, 2.0
+"""Rates of Muon in the projection and the blocks that see, on which all else rests, and in the blocks that read."""
 
 SIZE_COST = 0.02
 """Cost of the mean square of the states. Left free, the dense loss let what all cells have in common grow to twenty
@@ -57,7 +57,7 @@ class Stage:
 
 
 STAGES = {
-    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=1.5e-3, dropout=0.1),
+    "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=2.5e-3, dropout=0.1),
     "answers": Stage(Mix(length=96, questions=10), "dense", look=0.4, dropout=0.05, decay=0.0),
     "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=0.4, dropout=0.05, decay=0.0),
     "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=0.3, dropout=0.05, decay=1.0),
@@ -171,16 +171,17 @@ def prime(trainer: Trainer, scenes: Scenes, count: int = 800) -> None:
 
 def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for embeddings, heads, norms and biases."""
-    decoder: list[nn.Parameter] = []
-    projection: list[nn.Parameter] = []
+    seeing: list[nn.Parameter] = []
+    reading: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
+    sees = ("vision.proj_mlp.", *(f"text.blocks.{layer}." for layer in range(SEEN_LAYERS)))
     for name, parameter in [*model.named_parameters(), *heads.named_parameters()]:
         if not parameter.requires_grad or name == "vision.word_embedding":
             continue
-        hidden = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name)
-        (projection if "proj_mlp.fc" in name and parameter.ndim == 2 else decoder if hidden else rest).append(parameter)
+        inside = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name or ".proj_mlp." in name)
+        (rest if not inside else seeing if name.startswith(sees) else reading).append(parameter)
     muon = torch.optim.Muon(
-        [{"params": decoder, "scale": DECODER_SCALE}, {"params": projection, "scale": 1.0}],
+        [{"params": seeing, "scale": SEEING_SCALE}, {"params": reading, "scale": READING_SCALE}],
         lr=1.0,
         weight_decay=0.3,
         adjust_lr_fn="match_rms_adamw",
