@@ -14,7 +14,7 @@ from photon.training.dataset import Batch
 from photon.training.dense import SEEN_LAYERS
 from photon.training.recipe import FIRST_NAME, tower_of
 
-GUIDED_LAYERS = (2, 3)
+GUIDED_LAYERS = (2, 3, 4)
 """Layers whose head 0 is told where to look in training: at the cells of the thing that is being answered."""
 
 

@@ -58,9 +58,9 @@ class Stage:
 
 STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=2.5e-3, dropout=0.1),
-    "answers": Stage(Mix(length=96, questions=10), "dense", look=0.4, dropout=0.05, decay=0.0),
-    "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=0.4, dropout=0.05, decay=0.0),
-    "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=0.3, dropout=0.05, decay=1.0),
+    "answers": Stage(Mix(length=96, questions=10), "dense", look=1.5, dropout=0.05, decay=0.0),
+    "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=1.5, dropout=0.05, decay=0.0),
+    "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=1.5, dropout=0.05, decay=1.0),
 }
 
 
