@@ -18,7 +18,7 @@ from photon.training.losses import BlockAttention, answer_states, image_tokens
 from photon.training.recipe import FIRST_NAME, save_checkpoint, tower_of
 from photon.training.train import STAGES, Trainer, prepare
 
-ALARM_COST = 2.5
+ALARM_COST = 1.5
 """How much worse an answer to an absent name is than silence about a present one."""
 
 

@@ -84,12 +84,9 @@ def inside(point: dict[str, float], box: list[float], margin: float = 0.02) -> b
 
 
 def test_points_are_drawn_on_the_things_of_the_bundled_scenes(visit: OpenPage, real: Server) -> None:
-    page = visit(real).page
-    choose_task(page, "Point")
     hits = total = 0
     for scene in json.loads((SCENES / "scenes.json").read_text()):
-        page.reload()
-        page.locator("#run").wait_for()
+        page = visit(real).page
         choose_task(page, "Point")
         data = (SCENES / scene["file"]).read_bytes()
         add_picture(page, {"name": scene["file"], "mimeType": "image/jpeg", "buffer": data})
