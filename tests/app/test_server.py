@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,14 +104,17 @@ def test_any_other_failure_to_start_is_said_too() -> None:
 
 
 def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
+    may_end = threading.Event()
+
     def slow(*_: object) -> Engine:
-        time.sleep(0.4)
+        may_end.wait(60)
         return ScriptedEngine()
 
     with TestClient(build_app(Settings(), slow)) as client:
         response = client.get("/health")
         assert (response.status_code, response.json()["status"]) == (503, "starting")
         assert client.get("/").status_code == 200
+        may_end.set()
         wait_until(client, "ready")
 
 

@@ -93,13 +93,13 @@ def test_primed_heads_look_at_the_token_before() -> None:
 
 def test_primed_heads_read_the_thing_of_a_cell() -> None:
     torch.manual_seed(0)
-    model, batch = Moondream(toy_config()), toy_batch(40)
-    tokens = torch.randn(40, 4, 32)
+    model, batch = Moondream(toy_config()), toy_batch(120)
+    tokens = torch.randn(120, 4, 32)
     blind = read_things(model, tokens, batch)
     tokens[..., :2] = batch.boxes.gather(1, batch.cells.clamp_min(0).unsqueeze(-1).expand(-1, -1, 4))[..., :2]
     explained = read_things(model, tokens, batch)
     assert list(explained) == list(GUIDED_LAYERS)
-    assert explained[GUIDED_LAYERS[0]] > blind[GUIDED_LAYERS[0]] + 0.15
+    assert explained[GUIDED_LAYERS[0]] > blind[GUIDED_LAYERS[0]] + 0.1
 
 
 def test_each_cell_says_its_place() -> None:

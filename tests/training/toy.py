@@ -26,12 +26,12 @@ def toy_lexicon() -> Lexicon:
 
 
 def toy_config() -> MoondreamConfig:
-    """Four image tokens, width 32, four layers."""
+    """Four image tokens, width 32, five layers."""
     table = toy_lexicon().word_table()
     options = {"words": 7, "word_table": table, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 1.0}
     vision = VisionConfig(32, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=16, options=options)
     return MoondreamConfig(
-        TextConfig(32, 64, 4, FIRST_NAME + 7, 256, 2),
+        TextConfig(32, 64, 5, FIRST_NAME + 7, 256, 2),
         vision,
         RegionConfig(32, 16, 32, 16, 64, 32),
         TokenizerConfig(templates=templates(), segment_vertices=24),
