@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 from photon.build import ModelShape, build_core, default_kv_pages
 from photon.compare import Comparison, MarginSampler, compare
@@ -17,9 +16,9 @@ from photon.config import EngineConfig
 from photon.devices.cpu import CpuDevice
 from photon.loop import EngineLoop
 from photon.models.registry import LoadedModel
-from photon.request import Choice, Request, Token
+from photon.request import Request, Token
 from photon.runtime.executor import ModelExecutor
-from photon.skills.base import Plan, SkillState
+from photon.skills.base import Plan, RecordedState
 
 Call = Callable[[], Plan]
 """Begins a call: the plan that an engine is given."""
@@ -28,32 +27,13 @@ Tokens = list[list[Token]]
 """Of one call: those of each of its requests, in the order in which it makes them."""
 
 
-class Watched(SkillState):
-    """Another state, and the tokens that it was given."""
-
-    def __init__(self, inner: SkillState, tokens: list[Token]) -> None:
-        self._inner = inner
-        self._tokens = tokens
-
-    def choice(self) -> Choice:
-        return self._inner.choice()
-
-    def advance(self, token: Token) -> None:
-        self._tokens.append(token)
-        self._inner.advance(token)
-        self.done = self._inner.done
-
-    def result(self) -> dict[str, Any]:
-        return self._inner.result()
-
-
 def watched(plan: Plan, sink: Tokens) -> Plan:
     """The same call; what its requests generate is added to `sink`."""
 
     def watch(request: Request) -> Request:
         tokens: list[Token] = []
         sink.append(tokens)
-        return replace(request, start=lambda: Watched(request.start(), tokens))
+        return replace(request, start=lambda: RecordedState(request.start(), tokens))
 
     stage = next(plan)
     while True:

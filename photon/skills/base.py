@@ -64,6 +64,28 @@ class SkillState(ABC):
         return ()
 
 
+class RecordedState(SkillState):
+    """Another state, and in `tokens` the tokens that it was given."""
+
+    def __init__(self, inner: SkillState, tokens: list[Token]) -> None:
+        self._inner = inner
+        self.tokens = tokens
+
+    def choice(self) -> Choice:
+        return self._inner.choice()
+
+    def advance(self, token: Token) -> None:
+        self.tokens.append(token)
+        self._inner.advance(token)
+        self.done = self._inner.done
+
+    def updates(self) -> Sequence[Any]:
+        return self._inner.updates()
+
+    def result(self) -> dict[str, Any]:
+        return self._inner.result()
+
+
 @dataclass(frozen=True)
 class SkillContext:
     """What skills know of the loaded model. `parity` follows the recorded reference (design: model 10).

@@ -7,36 +7,23 @@ bin, or of both bins of a size together. Where a call has several sequences (con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from photon.request import Choice, Token
-from photon.skills.base import SkillContext, SkillState
+from photon.request import Token
+from photon.skills.base import RecordedState, SkillContext, SkillState
 
 
-class LoggedState(SkillState):
+class LoggedState(RecordedState):
     """Another state, whose result it extends."""
 
     def __init__(self, inner: SkillState, context: SkillContext) -> None:
-        self._inner = inner
+        super().__init__(inner, [])
         self._decode = context.tokenizer.decode
         ids = context.config.tokenizer
         self._valued = (ids.coord_id, ids.size_id)
-        self._tokens: list[Token] = []
-
-    def choice(self) -> Choice:
-        return self._inner.choice()
-
-    def advance(self, token: Token) -> None:
-        self._tokens.append(token)
-        self._inner.advance(token)
-        self.done = self._inner.done
-
-    def updates(self) -> Sequence[Any]:
-        return self._inner.updates()
 
     def result(self) -> dict[str, Any]:
-        return self._inner.result() | {"logprobs": [self._entry(token) for token in self._tokens]}
+        return super().result() | {"logprobs": [self._entry(token) for token in self.tokens]}
 
     def _entry(self, token: Token) -> dict[str, Any]:
         entry = {"id": token.id, "text": self._decode([token.id]), "logprob": token.logprob}

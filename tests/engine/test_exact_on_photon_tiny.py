@@ -12,56 +12,19 @@ import numpy as np
 import pytest
 import torch
 
+from photon.bench.verdicts import watched
 from photon.build import Core, ModelShape, build_core, default_kv_pages
 from photon.compare import Comparison, MarginSampler, compare
 from photon.config import EngineConfig, Settings
 from photon.devices.cpu import CpuDevice
 from photon.loop import EngineLoop
 from photon.models.registry import LoadedModel, load_model
-from photon.request import Choice, ImageRef, Request, Token
+from photon.request import ImageRef, Token
 from photon.runtime.executor import ModelExecutor
 from photon.skills import PLANS, Ask, SkillContext
-from photon.skills.base import Plan, SkillState
 
 CALLS = 300
 PICTURES = 24
-
-
-class Recorded(SkillState):
-    """Another state, and the tokens that it was given."""
-
-    def __init__(self, inner: SkillState, tokens: list[Token]) -> None:
-        self._inner = inner
-        self._tokens = tokens
-
-    def choice(self) -> Choice:
-        return self._inner.choice()
-
-    def advance(self, token: Token) -> None:
-        self._tokens.append(token)
-        self._inner.advance(token)
-        self.done = self._inner.done
-
-    def result(self) -> dict[str, Any]:
-        return self._inner.result()
-
-
-def recorded(plan: Plan, sink: list[list[Token]]) -> Plan:
-    """The same call; the tokens of its requests are added to `sink`, in the order in which the call makes them."""
-
-    def watched(request: Request) -> Request:
-        tokens: list[Token] = []
-        sink.append(tokens)
-        return replace(request, start=lambda: Recorded(request.start(), tokens))
-
-    stage = next(plan)
-    while True:
-        assert isinstance(stage, list)
-        results = yield [watched(request) for request in stage]
-        try:
-            stage = plan.send(results)
-        except StopIteration as end:
-            return dict(end.value)
 
 
 class Running:
@@ -138,7 +101,7 @@ def alone(loaded: LoadedModel, calls: list[Ask]) -> tuple[list[list[Token]], lis
         sink: list[list[Token]] = []
         engine.sampler.margins.clear()
         plan = PLANS[ask.skill](context, replace(ask, mode="blocking"))
-        engine.loop.submit(recorded(plan, sink)).future.result(120)
+        engine.loop.submit(watched(plan, sink)).future.result(120)
         tokens.append([token for request in sink for token in request])
         margins.append(list(engine.sampler.margins))
         assert len(margins[-1]) == len(tokens[-1])
@@ -161,7 +124,7 @@ def test_no_answer_differs_without_a_tie(
     jobs = []
     for ask in calls:
         sinks.append([])
-        jobs.append(engine.loop.submit(recorded(PLANS[ask.skill](context, replace(ask, mode=mode)), sinks[-1])))
+        jobs.append(engine.loop.submit(watched(PLANS[ask.skill](context, replace(ask, mode=mode)), sinks[-1])))
         if gap_s:
             time.sleep(gap_s)
     for job in jobs:
