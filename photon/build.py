@@ -163,7 +163,7 @@ def start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torc
     if on_cpu and config.threads is None:
         _use_threads(default_threads(model), device)
     total = config.kv_pages or default_kv_pages(model.config, config, dtype)
-    executor = device.timed(ModelExecutor(model, config, total, columns=on_cpu))
+    executor = device.timed(ModelExecutor(model, config, total, eager=on_cpu))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
 
     def preprocess(image: Rgb) -> Crops:

@@ -74,7 +74,7 @@ class MarginSampler(Sampler):
         self._leads: list[float] = []
 
     def __call__(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
         self._leads.clear()
         ids, values = super().__call__(hidden, logits, choice_ids, params, needs)

@@ -231,7 +231,7 @@ class ScriptedExecutor:
 
     @kernel
     def sample(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
         self._count("sample")
         self._spend(self.costs.sampling)

@@ -66,7 +66,7 @@ class Countdown:
         return values, values
 
     def sample(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
         """The first allowed id, but eos once nothing is left and eos is allowed second."""
         left = hidden[:, 0] - 1

@@ -100,5 +100,5 @@ class PlainLoop:
     def _sample(self, hidden: Tensor, choice: Choice) -> Token:
         staged = torch.zeros(1, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64)
         needs = self._choices.stage([choice], staged.numpy())
-        ids, values = self._sampler(hidden, self._model.logits(hidden), staged, torch.zeros(1, 5), needs)
+        ids, values = self._sampler(hidden, None, staged, torch.zeros(1, 5), needs)
         return Token(int(ids[0]), *values[0].tolist())

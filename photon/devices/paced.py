@@ -20,7 +20,7 @@ from photon.devices.base import Device, Event, Stream
 from photon.devices.pace_table import PaceTable
 from photon.errors import DeviceError
 from photon.models.moondream.lora import Adapter
-from photon.runtime.executor import Executor
+from photon.runtime.executor import Executor, Outputs
 from photon.runtime.sampling import SampleNeeds
 
 _START_S = 1.0
@@ -220,18 +220,16 @@ class PacedExecutor:
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Outputs:
         self._device.spend(self._table.prompt_s(len(ids)))
         return self._inner.prompt(ids, values, positions, valid, pages, adapters)
 
-    def decode(
-        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def decode(self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None) -> Outputs:
         self._device.spend(self._table.forward_s(len(ids)))
         return self._inner.decode(ids, values, positions, pages, adapters)
 
     def sample(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
         self._device.spend(self._table.sampling_s(len(hidden)))
         return self._inner.sample(hidden, logits, choice_ids, params, needs)

@@ -17,6 +17,9 @@ from photon.runtime.columns import ColumnAttention, Columns
 from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
 
+Outputs = tuple[Tensor, Tensor | None]
+"""Hidden states [B, F] of a step, and its logits [B, V], or None where `sample` makes those that it needs."""
+
 
 class Executor(Protocol):
     """What the runner asks for. All tensors are on the device; every call runs on the compute stream.
@@ -35,30 +38,33 @@ class Executor(Protocol):
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Write prompts to their pages; returns hidden [B, F] and logits [B, V] of each last valid position."""
+    ) -> Outputs:
+        """Write prompts to their pages; returns the outputs of each last valid position."""
 
-    def decode(
-        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """One token a row: ids and positions [B], values [B, 3]; returns hidden [B, F] and logits [B, V]."""
+    def decode(self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None) -> Outputs:
+        """One token a row: ids and positions [B], values [B, 3]."""
 
     def sample(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
         """Returns ids int64 [B] and values float32 [B, VALUES]."""
 
 
 class ModelExecutor:
-    """Runs a `Moondream` model. `columns` lays decoding rows side by side, where steps are not captured."""
+    """Runs a `Moondream` model.
 
-    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int, columns: bool = False) -> None:
+    `eager`: for steps that are not captured. Decoding rows are then laid side by side, and logits are left to
+    sampling, which knows whether any row chooses between ids.
+    """
+
+    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int, eager: bool = False) -> None:
         text, device, dtype = model.config.text, model.device, model.dtype
         self._model = model
         self.cache = PagedCache(
             text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
-        self._columns = Columns(self.cache, config.kv_memory_mb * 2**20 // 2) if columns else None
+        self._columns = Columns(self.cache, config.kv_memory_mb * 2**20 // 2) if eager else None
+        self._eager = eager
         self._backend = choose(device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
         self.sample = Sampler(model, continue_over_vocabulary=config.parity)
@@ -78,18 +84,16 @@ class ModelExecutor:
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Outputs:
         self._forget_columns()
         x = self._model.embed(ids, values[..., 0], values[..., 1:])
         attend = PagedAttention(self.cache, self._backend, pages, positions, valid)
         hidden = self._model.text(x, positions, attend, self._adapters.batch(adapters))
         last = valid.sum(dim=1) - 1
         hidden = hidden[torch.arange(len(last), device=last.device), last]
-        return hidden, self._model.logits(hidden)
+        return self._outputs(hidden)
 
-    def decode(
-        self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def decode(self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None) -> Outputs:
         x = self._model.embed(ids, values[:, 0], values[:, 1:])
         at = positions.unsqueeze(1)
         columns = self._columns if self._columns and self._columns.fits(pages) else None
@@ -99,7 +103,10 @@ class ModelExecutor:
             attend.finish()
         else:
             self._forget_columns()
-        return hidden, self._model.logits(hidden)
+        return self._outputs(hidden)
+
+    def _outputs(self, hidden: Tensor) -> Outputs:
+        return hidden, None if self._eager else self._model.logits(hidden)
 
     def _forget_columns(self) -> None:
         if self._columns:

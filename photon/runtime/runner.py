@@ -18,16 +18,13 @@ from photon.devices.base import Device
 from photon.models.moondream.lora import Adapter, Site
 from photon.request import Choice, Token
 from photon.runtime.choices import ChoiceRows
-from photon.runtime.executor import Executor
+from photon.runtime.executor import Executor, Outputs
 from photon.runtime.sampling import uniform
 from photon.runtime.slot import VALUES, Slot, SlotSizes
 from photon.scheduler.pipeline import SLOTS
 from photon.scheduler.sequence import Sequence, Step
 
 _ROW_FIELDS = 4
-
-Outputs = tuple[torch.Tensor, torch.Tensor]
-"""Hidden states [B, F] and logits [B, V] of a step."""
 
 
 class Runner:
@@ -227,11 +224,10 @@ class Runner:
             needs = needs._replace(drawn=True)
 
         def work() -> None:
-            assert slot.hidden is not None
-            assert slot.logits is not None
+            hidden, logits = slot.outputs(count)
             ids, values = self._executor.sample(
-                slot.hidden[:count],
-                slot.logits[:count],
+                hidden,
+                logits,
                 slot.choice_ids.upload(count),
                 slot.choice_params.upload(count) if needs.drawn else slot.choice_params.device[:count],
                 needs,

@@ -94,11 +94,17 @@ class Sampler:
         self._whole_vocabulary = continue_over_vocabulary
 
     def __call__(
-        self, hidden: Tensor, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
+        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
     ) -> tuple[Tensor, Tensor]:
-        """hidden [B, F], logits [B, V]; the rest as in `Slot`. Returns ids int64 [B], values float32 [B, 5]."""
-        logits = logits.float()
-        ids, logprob = self._ids(logits, choice_ids, params, needs)
+        """hidden [B, F], logits [B, V] or None: made here where a row chooses between ids. The rest as in `Slot`.
+
+        Returns ids int64 [B], values float32 [B, 5].
+        """
+        if needs.several:
+            logits = self._model.logits(hidden) if logits is None else logits
+            ids, logprob = self._ids(logits.float(), choice_ids, params, needs)
+        else:
+            ids, logprob = choice_ids[:, 1], torch.zeros(len(hidden), device=hidden.device)
         zero = torch.zeros_like(logprob)
         coord = width = height = value_logprob = zero
         if needs.coords:
@@ -124,8 +130,6 @@ class Sampler:
 
     def _ids(self, logits: Tensor, choice_ids: Tensor, params: Tensor, needs: SampleNeeds) -> tuple[Tensor, Tensor]:
         """A few allowed logits are gathered; nothing as wide as the vocabulary is masked for constrained rows."""
-        if not needs.several:
-            return choice_ids[:, 1], torch.zeros_like(logits[:, 0])
         count = choice_ids[:, :1]
         allowed = choice_ids[:, 1 : 1 + MAX_ALLOWED]
         few = logits.gather(1, allowed)

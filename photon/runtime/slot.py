@@ -88,3 +88,8 @@ class Slot:
         self.copy_done = device.event()
         self.error: BaseException | None = None
         """The first error of the step's work on either stream; later work of the step is skipped."""
+
+    def outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Hidden states and logits of the first `rows` rows; no logits where sampling makes them."""
+        assert self.hidden is not None
+        return self.hidden[:rows], None if self.logits is None else self.logits[:rows]

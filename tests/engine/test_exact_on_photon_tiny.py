@@ -33,7 +33,7 @@ class Running:
     def __init__(self, loaded: LoadedModel, config: EngineConfig, margins: bool = False) -> None:
         model = loaded.model
         pages = default_kv_pages(model.config, config, torch.float32)
-        executor = ModelExecutor(model, config, pages, columns=not margins)
+        executor = ModelExecutor(model, config, pages, eager=not margins)
         if margins:
             executor.sample = MarginSampler(model)
         self.sampler = executor.sample

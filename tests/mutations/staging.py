@@ -86,8 +86,8 @@ STAGING = (
         ),
         (
             RUNNER,
-            "                slot.hidden[:count],\n                slot.logits[:count],\n",
-            "                self.slots[0].hidden[:count],\n                self.slots[0].logits[:count],\n",
+            "            hidden, logits = slot.outputs(count)\n",
+            "            hidden, logits = self.slots[0].outputs(count)\n",
         ),
         (
             RUNNER,

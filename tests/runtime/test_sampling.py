@@ -245,3 +245,17 @@ def test_rows_with_one_allowed_id_need_no_logits(model: Moondream) -> None:
     assert values[:, 3].tolist() == [0.0, 0.0]
     mixed, *_ = sample(model, random_logits(2), [Choice((COORD,)), Choice((EOS, 9))])
     assert mixed[0] == COORD
+
+
+def test_logits_are_made_where_they_are_needed_and_not_given(model: Moondream, monkeypatch: pytest.MonkeyPatch) -> None:
+    choices = [Choice((COORD, EOS)), Choice((COORD,))]
+    rows = torch.zeros(2, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64)
+    needs = ChoiceRows(COORD, SIZE).stage(choices, rows.numpy())
+    hidden = torch.randn(2, 32, generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        given = Sampler(model)(hidden, model.logits(hidden), rows, torch.zeros(2, 5), needs)
+        made = Sampler(model)(hidden, None, rows, torch.zeros(2, 5), needs)
+        assert all(torch.equal(a, b) for a, b in zip(given, made, strict=True))
+        monkeypatch.setattr(model.text, "logits", None)
+        forced = ChoiceRows(COORD, SIZE).stage(choices[1:], rows.numpy())
+        assert Sampler(model)(hidden[:1], None, rows[:1], torch.zeros(1, 5), forced)[0].tolist() == [COORD]
