@@ -62,7 +62,7 @@ function draw() {
   frame.style.setProperty("--ratio", value.width / value.height);
   if (picture.getAttribute("src") !== value.src) {
     picture.setAttribute("src", value.src);
-    drawReference([]);
+    drawReference((marked = []));
   }
   picture.alt = value.note ? `${value.name}. ${value.note}` : value.name || "Your picture";
   shapesLayer.setAttribute("viewBox", `0 0 ${value.width} ${value.height}`);
@@ -101,6 +101,7 @@ document.addEventListener("paste", (event) => sendFile([...event.clipboardData.f
 // A click on the picture is a point reference, a drag is a box reference, for the next question.
 const reference = find(".ph-reference");
 let dragFrom = null;
+let marked = []; // what the next question refers to
 
 function placeOf(event) {
   const box = frame.getBoundingClientRect();
@@ -125,26 +126,31 @@ function drawReference(values) {
   find(".ph-refers-to").textContent = values.length ? `Refers to ${values.length === 2 ? "the point" : "the box"} ${words}` : "";
 }
 
+function mark(values) {
+  drawReference((marked = values));
+  trigger("refer", { values });
+}
+
+// Of two fingers the second only zooms.
 frame.addEventListener("pointerdown", (event) => {
-  if (event.button !== 0) return;
+  if (event.button !== 0 || !event.isPrimary) return;
   dragFrom = placeOf(event);
   frame.setPointerCapture(event.pointerId);
 });
 frame.addEventListener("pointermove", (event) => {
-  if (dragFrom) drawReference(referenceOf(dragFrom, placeOf(event)));
+  if (dragFrom && event.isPrimary) drawReference(referenceOf(dragFrom, placeOf(event)));
 });
 frame.addEventListener("pointerup", (event) => {
-  if (!dragFrom) return;
-  const values = referenceOf(dragFrom, placeOf(event));
+  if (!dragFrom || !event.isPrimary) return;
+  mark(referenceOf(dragFrom, placeOf(event)));
   dragFrom = null;
-  drawReference(values);
-  trigger("refer", { values });
 });
-frame.addEventListener("pointercancel", () => (dragFrom = null));
-find(".ph-refers-clear").addEventListener("click", () => {
-  drawReference([]);
-  trigger("refer", { values: [] });
+// The browser took the gesture for its own: the page is scrolled or zoomed, and nothing is marked.
+frame.addEventListener("pointercancel", () => {
+  dragFrom = null;
+  drawReference(marked);
 });
+find(".ph-refers-clear").addEventListener("click", () => mark([]));
 
 const labelsTool = find(".ph-tool-labels");
 labelsTool.addEventListener("change", () => stage.classList.toggle("ph-no-labels", !labelsTool.checked));
