@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from photon.models.vocabulary import Vocabulary
     from photon.result import Result
     from photon.streaming import AsyncStream, Stream
+    from photon.ticket import Ticket
     from photon.trace import Metrics, StepRecord
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Result",
     "StepRecord",
     "Stream",
+    "Ticket",
     "UnknownWordError",
     "UnsupportedSkillError",
     "Vocabulary",
@@ -71,6 +73,7 @@ _HOMES = {
     "Result": "result",
     "StepRecord": "trace",
     "Stream": "streaming",
+    "Ticket": "ticket",
     "Vocabulary": "models.vocabulary",
     "download": "models.download",
     "memory_of": "catalog",

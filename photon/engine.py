@@ -18,6 +18,7 @@ from photon.result import Result
 from photon.skills import PLANS, Ask, SkillContext
 from photon.skills.segment import segment_end
 from photon.streaming import AsyncStream, Last, LoopMailbox, Stream, ThreadMailbox
+from photon.ticket import Ticket
 from photon.trace import StepRecord
 
 _STATS_WINDOW_S = 10.0
@@ -138,10 +139,14 @@ class Photon:
         spatial_refs: RefsLike = None,
         *,
         pipelined: bool = True,
+        ticket: Ticket | None = None,
     ) -> Result:
-        """`query` for asyncio: cancelling the task cancels the request; a streamed answer is an `AsyncStream`."""
+        """`query` for asyncio: cancelling the task cancels the request; a streamed answer is an `AsyncStream`.
+
+        A `ticket` tells meanwhile where the call stands in the queue.
+        """
         ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
-        return await self._atext(ask, "answer")
+        return await self._atext(ask, "answer", ticket)
 
     async def acaption(
         self,
@@ -151,8 +156,10 @@ class Photon:
         settings: SettingsLike = None,
         *,
         pipelined: bool = True,
+        ticket: Ticket | None = None,
     ) -> Result:
-        return await self._atext(self._ask("caption", image, length, settings, None, pipelined, stream), "caption")
+        ask = self._ask("caption", image, length, settings, None, pipelined, stream)
+        return await self._atext(ask, "caption", ticket)
 
     async def apoint(
         self,
@@ -162,8 +169,9 @@ class Photon:
         spatial_refs: RefsLike = None,
         *,
         pipelined: bool = True,
+        ticket: Ticket | None = None,
     ) -> Result:
-        return await self._await(self._ask("point", image, object, settings, spatial_refs, pipelined))
+        return await self._await(self._ask("point", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def adetect(
         self,
@@ -173,8 +181,9 @@ class Photon:
         spatial_refs: RefsLike = None,
         *,
         pipelined: bool = True,
+        ticket: Ticket | None = None,
     ) -> Result:
-        return await self._await(self._ask("detect", image, object, settings, spatial_refs, pipelined))
+        return await self._await(self._ask("detect", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def asegment(
         self,
@@ -185,9 +194,10 @@ class Photon:
         settings: SettingsLike = None,
         *,
         pipelined: bool = True,
+        ticket: Ticket | None = None,
     ) -> Any:
         ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
-        return self._aopen(ask, segment_end) if ask.stream else await self._await(ask)
+        return self._aopen(ask, segment_end, ticket) if ask.stream else await self._await(ask, ticket)
 
     def encode_image(self, image: ImageLike) -> ImageRef:
         """A weak handle to use in place of the picture: it saves hashing it again, and pins nothing."""
@@ -210,8 +220,10 @@ class Photon:
             self._loop.cancel(job)
             raise
 
-    async def _await(self, ask: Ask) -> Result:
+    async def _await(self, ask: Ask, ticket: Ticket | None = None) -> Result:
         job = self._loop.submit(PLANS[ask.skill](self._context, ask))
+        if ticket is not None:
+            ticket.follow(job.ahead)
         try:
             return await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
@@ -223,16 +235,18 @@ class Photon:
         job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
         return Stream(mailbox, lambda: self._loop.cancel(job), last)
 
-    def _aopen(self, ask: Ask, last: Last | None = None) -> AsyncStream:
+    def _aopen(self, ask: Ask, last: Last | None = None, ticket: Ticket | None = None) -> AsyncStream:
         mailbox = LoopMailbox(asyncio.get_running_loop())
         job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        if ticket is not None:
+            ticket.follow(job.ahead)
         return AsyncStream(mailbox, lambda: self._loop.cancel(job), last)
 
     def _text(self, ask: Ask, key: str) -> Result:
         return Result({key: self._open(ask)}) if ask.stream else self._wait(ask)
 
-    async def _atext(self, ask: Ask, key: str) -> Result:
-        return Result({key: self._aopen(ask)}) if ask.stream else await self._await(ask)
+    async def _atext(self, ask: Ask, key: str, ticket: Ticket | None) -> Result:
+        return Result({key: self._aopen(ask, ticket=ticket)}) if ask.stream else await self._await(ask, ticket)
 
     # -- what the engine does -------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """Lives on the engine thread, but for `future`. Stages follow each other as their requests end.
+    """Lives on the engine thread, but for `future` and `ahead`. Stages follow each other as their requests end.
 
     A `mailbox` gets what its skills say while they are at it, and always an `End`.
     """
@@ -39,6 +39,10 @@ class Job:
     @property
     def started(self) -> bool:
         return bool(self._all)
+
+    def ahead(self) -> int | None:
+        """How many requests wait before the first of the call's own that waits; None if none does. On any thread."""
+        return next((n for n, waiting in enumerate(self._loop.scheduler.queue) if waiting.listener is self), None)
 
     # -- called by the engine loop --------------------------------------------------------------------------------
 

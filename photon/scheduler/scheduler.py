@@ -252,6 +252,11 @@ class Scheduler:
     # -- accounts -------------------------------------------------------------------------------------------------
 
     @property
+    def queue(self) -> tuple[Sequence, ...]:
+        """Who waits, in order, as it is now; on any thread."""
+        return tuple(self._admission.waiting)
+
+    @property
     def waiting(self) -> int:
         return len(self._admission.waiting)
 
