@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.backend import Engine
-from photon import Metrics, PhotonError, Result
+from photon import Metrics, PhotonError, Result, Ticket
 
 TASKS = ("point", "detect", "segment")
 TEXT_TASKS = ("query", "caption")
@@ -108,22 +108,37 @@ def _question(text: str) -> str:
     return question
 
 
-async def ask(engine: Engine, image: Any, question: Question) -> list[Answer]:
+class Standing:
+    """What the one who asked may be told until the answer is there."""
+
+    def __init__(self, question: Question) -> None:
+        self.tickets = [Ticket() for _ in question.names]
+
+    @property
+    def place(self) -> int | None:
+        """In the engine's queue, the next is 1; None once the question is being answered."""
+        ahead = [ticket.ahead for ticket in self.tickets]
+        waiting = [count for count in ahead if count is not None]
+        return min(waiting) + 1 if len(waiting) == len(ahead) else None
+
+
+async def ask(engine: Engine, image: Any, question: Question, standing: Standing | None = None) -> list[Answer]:
     """Put all names at once and wait for all; cancelling this cancels every request in the engine.
 
     `image` is what the engine's verbs accept; an encoded one is hashed once, not once a name.
     A name that the engine refuses becomes an Answer with its sentence and does not harm the others.
     """
     verb = getattr(engine, f"a{question.task}")
+    tickets = (standing or Standing(question)).tickets
 
-    async def one(name: str) -> Answer:
+    async def one(name: str, ticket: Ticket) -> Answer:
         words = () if question.task == "caption" else (name,)
         try:
-            return Answer(name, await verb(image, *words, **question.options()))
+            return Answer(name, await verb(image, *words, **question.options(), ticket=ticket))
         except PhotonError as error:
             return Answer(name, problem=str(error))
 
-    return list(await asyncio.gather(*(one(name) for name in question.names)))
+    return list(await asyncio.gather(*map(one, question.names, tickets)))
 
 
 def as_json(question: Question, answers: Sequence[Answer], size: tuple[int, int]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from photon import EngineConfig, PhotonError, Result, StepRecord
 log = logging.getLogger(__name__)
 
 
-Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=)
+Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=, ticket=)
 
 
 class Vocabulary(Protocol):

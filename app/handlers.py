@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 
 from app import about
-from app.asking import TEXT_TASKS, Answer, Question, QuestionError, as_json, ask, parse_names
+from app.asking import TEXT_TASKS, Answer, Question, QuestionError, Standing, as_json, ask, parse_names
 from app.backend import Backend, Engine, NotReadyError
 from app.examples import Example
 from app.export import as_curl, as_python
@@ -116,14 +116,12 @@ class Handlers:
             yield _finished(_problem(str(error)))
             return
         yield (_busy(f"{doing(question)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
-        work = asyncio.create_task(self._answer(engine, picture, question))
+        standing = Standing(question)
+        work = asyncio.create_task(self._answer(engine, picture, question, standing))
         start = time.perf_counter()
         try:
             while not (await asyncio.wait({work}, timeout=HEARTBEAT_S))[0]:
-                waited = time.perf_counter() - start
-                queue = engine.stats().get("waiting", 0)
-                line = f" · {queue} requests wait in the queue" if queue else ""
-                text = f"{doing(question)} … {waited:.1f} s{line}"
+                text = f"{meanwhile(question, standing)} … {time.perf_counter() - start:.1f} s"
                 yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 5)
             yield work.result()
         except PictureError as error:
@@ -154,13 +152,15 @@ class Handlers:
         stage = gr.update(value=blank(picture), visible=True)
         return gr.update(visible=False), gr.update(value=None), stage, picture, None, {}, {}, _idle()
 
-    async def _answer(self, engine: Engine, picture: Picture, question: Question) -> tuple[Any, ...]:
+    async def _answer(
+        self, engine: Engine, picture: Picture, question: Question, standing: Standing
+    ) -> tuple[Any, ...]:
         """Ask and draw: the last value that `run` yields."""
         start = time.perf_counter()
         image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture.token)))
         read_ms = (time.perf_counter() - start) * 1e3
         first = max((step.step for step in engine.steps()), default=0)
-        answers = await ask(engine, image, question)
+        answers = await ask(engine, image, question, standing)
         start = time.perf_counter()
         drawn = scene(picture, question, answers)
         results = results_value(picture, question, answers, drawn, str(engine.describe()["model"]))
@@ -175,6 +175,12 @@ def doing(question: Question) -> str:
     """What the engine is at, in words."""
     words = {"query": "Answering", "caption": "Describing the picture"}
     return words.get(question.task, f"Looking for {', '.join(question.names)}")
+
+
+def meanwhile(question: Question, standing: Standing) -> str:
+    """What goes on until the answer is there, in words."""
+    place = standing.place
+    return doing(question) if place is None else f"Waiting for the others: place {place} in the queue"
 
 
 def results_value(

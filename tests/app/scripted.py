@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from photon import EngineStoppedError, Metrics, Result, StepRecord, UnknownWordError
+from photon import EngineStoppedError, Metrics, QueueFullError, Result, StepRecord, Ticket, UnknownWordError
 
 BOX = {"x_min": 0.25, "y_min": 0.25, "x_max": 0.75, "y_max": 0.5, "score": 0.9}
 SQUARE = [[0.25, 0.25], [0.75, 0.25], [0.75, 0.5], [0.25, 0.5]]
@@ -58,24 +58,29 @@ class Names:
     names: tuple[str, ...] = ("cat", "cup", "dog")
 
 
-@dataclass
+@dataclass(eq=False)
 class Call:
-    """One request as the engine saw it, and how it ended: "running", "done" or "cancelled"."""
+    """One request as the engine saw it, and where it is: "waiting", "running", "done" or "cancelled"."""
 
     verb: str
     object: str
     shape: tuple[int, ...]
     options: dict[str, Any]
-    state: str = "running"
+    state: str = "waiting"
 
 
 @dataclass
 class ScriptedEngine:
-    """Answers every known name with `answers[verb]`, after `delay_s`; unknown names are refused."""
+    """Answers every known name with `answers[verb]`, `delay_s` after its turn has come; unknown names are refused.
+
+    At most `rows` are answered at once; of the others `queue` wait, in order, and more are refused.
+    """
 
     model: str = "photon-tiny"
     answers: Mapping[str, dict[str, Any]] = field(default_factory=lambda: dict(ANSWERS))
     delay_s: float = 0.0
+    rows: int = 1000
+    queue: int = 1000
     device: str = "cpu"
     known: Callable[[str], bool] = field(default=lambda name: name != "xyzzy")
     vocabulary: Names | None = field(default_factory=Names)
@@ -103,8 +108,8 @@ class ScriptedEngine:
         return image
 
     def stats(self) -> dict[str, Any]:
-        running = sum(call.state == "running" for call in self.calls)
-        return {"model": self.model, "device": self.device, "running": running, "waiting": 0}
+        running, waiting = len(self._in("running")), len(self._in("waiting"))
+        return {"model": self.model, "device": self.device, "running": running, "waiting": waiting}
 
     def steps(self, since: int = 0) -> list[StepRecord]:
         with self._lock:
@@ -128,10 +133,17 @@ class ScriptedEngine:
             raise EngineStoppedError(self.failure)
         if not self.known(name):
             raise UnknownWordError(name, ("cat", "cup"))
+        ticket = options.pop("ticket", None) or Ticket()
+        if len(self._in("running")) >= self.rows and len(self._in("waiting")) >= self.queue:
+            raise QueueFullError(f"{self.queue} requests are waiting already; at most {self.queue} may. Try later.")
         call = Call(verb, name, image.shape, options)
         self.calls.append(call)
+        ticket.follow(lambda: self._ahead(call))
         start = time.perf_counter()
         try:
+            while self._ahead(call) != 0 or len(self._in("running")) >= self.rows:
+                await asyncio.sleep(0.01)
+            call.state = "running"
             await asyncio.sleep(self.delay_s)
         except asyncio.CancelledError:
             call.state = "cancelled"
@@ -145,6 +157,13 @@ class ScriptedEngine:
                 {"bbox": one, "path": "", "polygons": [_corners(one)], "score": 0.5} for one in SPECIAL[name]
             ]
         return result
+
+    def _in(self, state: str) -> list[Call]:
+        return [call for call in self.calls if call.state == state]
+
+    def _ahead(self, call: Call) -> int | None:
+        waiting = self._in("waiting")
+        return waiting.index(call) if call in waiting else None
 
     def _result(self, verb: str, pipelined: bool, start: float) -> Result:
         with self._lock:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from app.asking import MAX_NAMES, Question, QuestionError, as_json, ask, parse_names
+from app.asking import MAX_NAMES, Question, QuestionError, Standing, as_json, ask, parse_names
 from tests.app.live import StreamingEngine
 from tests.app.scripted import ScriptedEngine
 
@@ -95,6 +95,26 @@ def test_cancelling_reaches_every_request() -> None:
 
     asyncio.run(cancel_soon())
     assert [call.state for call in engine.calls] == ["cancelled", "cancelled"]
+
+
+def test_whoever_waits_has_a_place_until_one_of_their_names_is_being_answered() -> None:
+    engine = ScriptedEngine(delay_s=30, rows=1)
+    question = Question("point", ("cat", "dog"))
+
+    async def queue() -> list[int | None]:
+        standings = [Standing(question) for _ in range(3)]
+        assert standings[0].place is None  # nothing has been asked yet
+        tasks = [asyncio.create_task(ask(engine, IMAGE, question, standing)) for standing in standings]
+        await asyncio.sleep(0.1)
+        places = [standing.place for standing in standings]
+        tasks[0].cancel()
+        await asyncio.sleep(0.1)
+        places += [standing.place for standing in standings[1:]]
+        for task in tasks:
+            task.cancel()
+        return places
+
+    assert asyncio.run(queue()) == [None, 2, 4, None, 2]
 
 
 def test_the_json_keeps_the_engines_values() -> None:

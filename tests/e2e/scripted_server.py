@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import uvicorn
 
@@ -37,14 +38,16 @@ def look(names: Sequence[str]) -> list[ModelInfo]:
 
 
 def load(name: str, progress: Progress) -> ScriptedEngine:
-    delay_s = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
+    settings = Settings.from_env()
+    limits: dict[str, Any] = {"rows": settings.max_batch, "queue": settings.queue}
+    limits["delay_s"] = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     if name == "photon-tiny":
-        return ScriptedEngine(name, delay_s=delay_s)
+        return ScriptedEngine(name, **limits)
     for step in range(20):
         progress(step / 20)
         time.sleep(float(os.environ.get("SCRIPTED_LOAD_S", "2")) / 20)
     found = {"objects": [BOX, box(0.1, 0.6, 0.3, 0.9)]}
-    return StreamingEngine(name, answers={**ANSWERS, "detect": found}, delay_s=delay_s, vocabulary=None)
+    return StreamingEngine(name, answers={**ANSWERS, "detect": found}, vocabulary=None, **limits)
 
 
 def main() -> None:
