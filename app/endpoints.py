@@ -10,10 +10,11 @@ from typing import Any, Literal
 import gradio as gr
 
 from app.api.images import data_of
-from app.api.problems import ApiError
+from app.api.problems import ApiError, ClientGoneError
 from app.backend import NotReadyError
 from app.fetch import Fetcher
 from app.ingest import Limits, PictureError, decode_picture
+from app.listening import while_heard
 from app.models import Models, UnknownModelError
 from photon import PhotonError
 
@@ -110,9 +111,11 @@ class Endpoints:
                 if skill not in about["skills"]:
                     raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)
                 encoded = await asyncio.to_thread(lambda: engine.encode_image(self._pixels(image)))
-                return dict(await getattr(engine, f"a{skill}")(encoded, **arguments))
+                return dict(await while_heard(getattr(engine, f"a{skill}")(encoded, **arguments)))
         except (PictureError, ApiError, NotReadyError, UnknownModelError, PhotonError) as error:
             raise gr.Error(str(error), print_exception=False) from None
+        except ClientGoneError:
+            raise gr.Error("The client has left.", print_exception=False) from None  # nobody reads this
 
     def _pixels(self, image: Any) -> Any:
         """Of an address, a data URL, or a file that a Gradio client uploaded. Raises PictureError and ApiError."""

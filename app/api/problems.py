@@ -46,7 +46,7 @@ class ApiError(Exception):
 
 
 class ClientGoneError(Exception):
-    """The client has closed the connection; there is nobody to answer."""
+    """The client has left; there is nobody to answer."""
 
 
 class ApiRoute(APIRoute):
