@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from app.backend import Engine
+from app.backend import Engine, Verb
 from photon import Metrics, PhotonError, Result, Ticket
 
 TASKS = ("point", "detect", "segment")
-TEXT_TASKS = ("query", "caption")
+TEXT_TASKS = {"query": "answer", "caption": "caption"}  # and where their text stands in a result
 MAX_NAMES = 8
 MAX_NAME_LENGTH = 100
 MAX_QUESTION_LENGTH = 1000
@@ -109,10 +111,11 @@ def _question(text: str) -> str:
 
 
 class Standing:
-    """What the one who asked may be told until the answer is there."""
+    """What the one who asked may be told until the answer is there: `text` is what Query or Caption has said so far."""
 
     def __init__(self, question: Question) -> None:
         self.tickets = [Ticket() for _ in question.names]
+        self.text = ""
 
     @property
     def place(self) -> int | None:
@@ -129,6 +132,8 @@ async def ask(engine: Engine, image: Any, question: Question, standing: Standing
     A name that the engine refuses becomes an Answer with its sentence and does not harm the others.
     """
     verb = getattr(engine, f"a{question.task}")
+    if standing is not None and question.task in TEXT_TASKS:
+        verb = partial(_spoken, verb, TEXT_TASKS[question.task], standing)
     tickets = (standing or Standing(question)).tickets
 
     async def one(name: str, ticket: Ticket) -> Answer:
@@ -139,6 +144,16 @@ async def ask(engine: Engine, image: Any, question: Question, standing: Standing
             return Answer(name, problem=str(error))
 
     return list(await asyncio.gather(*map(one, question.names, tickets)))
+
+
+async def _spoken(verb: Verb, key: str, standing: Standing, *arguments: Any, **options: Any) -> Result:
+    """The whole answer of a verb that gives text, which `standing` is told piece by piece."""
+    stream = (await verb(*arguments, **options, stream=True))[key]
+    async with aclosing(stream):
+        async for piece in stream:
+            standing.text += piece
+        result: Result = await stream.result()
+    return result
 
 
 def as_json(question: Question, answers: Sequence[Answer], size: tuple[int, int]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 TAKEN = 8  # outputs of a handler that takes a picture
 HEARTBEAT_S = 0.25  # how often a waiting handler looks whether its visitor is still there
+WORDS_S = 0.1  # how often it does where an answer is read while it is written
 NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one, or choose an example."
 
 
@@ -118,11 +119,13 @@ class Handlers:
         yield (_busy(f"{doing(question)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
         standing = Standing(question)
         work = asyncio.create_task(self._answer(engine, picture, question, standing))
-        start = time.perf_counter()
+        start, said = time.perf_counter(), ""
         try:
-            while not (await asyncio.wait({work}, timeout=HEARTBEAT_S))[0]:
+            while not (await asyncio.wait({work}, timeout=WORDS_S if standing.text else HEARTBEAT_S))[0]:
                 text = f"{meanwhile(question, standing)} … {time.perf_counter() - start:.1f} s"
-                yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 5)
+                written = gr.skip() if standing.text == said else unfinished(standing.text)
+                said = standing.text
+                yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 3, written, gr.skip())
             yield work.result()
         except PictureError as error:
             yield _finished(_problem(str(error)))
@@ -181,6 +184,11 @@ def meanwhile(question: Question, standing: Standing) -> str:
     """What goes on until the answer is there, in words."""
     place = standing.place
     return doing(question) if place is None else f"Waiting for the others: place {place} in the queue"
+
+
+def unfinished(text: str) -> dict[str, Any]:
+    """What the results component shows of an answer that is still being written."""
+    return {"rows": [], "note": text, "text": True, "writing": True}
 
 
 def results_value(

@@ -39,7 +39,7 @@ function show(chosen) {
 function draw() {
   const value = props.value || {};
   const rows = value.rows || [];
-  find(".ph-results").dataset.state = value.json ? "answered" : "empty";
+  find(".ph-results").dataset.state = value.json ? "answered" : value.writing ? "writing" : "empty";
   find(".ph-results").dataset.answer = value.text ? "text" : "shapes";
   find(".ph-place").textContent = rows.length && rows[0].kind === "point" ? "x, y (px)" : "left, top, right, bottom (px)";
   find("tbody").replaceChildren(...rows.map(drawRow));

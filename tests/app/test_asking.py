@@ -146,3 +146,38 @@ def test_text_tasks_reach_their_verbs(task: str, key: str) -> None:
     assert call.options == {"settings": {"temperature": 0.5}, "pipelined": False, **refs}
     assert answer.text == "Two cats — 猫."
     assert as_json(question, [answer], (6, 4))["answers"] == [{"name": "Why?", key: answer.text}]
+
+
+@pytest.mark.parametrize("task", ["query", "caption"])
+def test_whoever_waits_for_a_text_is_told_what_has_been_said_so_far(task: str) -> None:
+    engine = StreamingEngine(delay_s=0.1)
+    question = Question(task, ("Why?",))
+    standing = Standing(question)
+
+    async def follow() -> list[str]:
+        asking = asyncio.create_task(ask(engine, IMAGE, question, standing))
+        heard = [""]
+        while not asking.done():
+            await asyncio.sleep(0.01)
+            heard += [standing.text] if standing.text != heard[-1] else []
+        assert asking.result()[0].text == standing.text
+        assert asking.result()[0].metrics is not None
+        return heard
+
+    assert asyncio.run(follow()) == ["", "Two ", "Two cats ", "Two cats — 猫."]
+
+
+def test_cancelling_ends_a_text_on_its_way() -> None:
+    engine = StreamingEngine(delay_s=0.1, pieces=("word ",) * 1000)
+    question = Question("query", ("Why?",))
+    standing = Standing(question)
+
+    async def cancel_when_it_speaks() -> None:
+        asking = asyncio.create_task(ask(engine, IMAGE, question, standing))
+        while not standing.text:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait({asking})
+
+    asyncio.run(cancel_when_it_speaks())
+    assert engine.closed_streams == ["query"]

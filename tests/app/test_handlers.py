@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,7 @@ from app.fetch import Fetched, Fetcher
 from app.handlers import TAKEN, Handlers
 from app.ingest import Limits, PictureError
 from app.pictures import Picture, PictureStore
-from photon import ModelLoadError, QueueFullError, Result
+from photon import EngineConfig, ModelLoadError, Photon, QueueFullError, Result
 from tests.app.scripted import ScriptedEngine
 
 PICTURE_AT, STATUS_AT = 3, 7
@@ -194,6 +196,24 @@ def test_a_forgotten_picture_is_asked_for_again(handlers: Handlers) -> None:
     stranger = Picture("gone", "p.png", 1, 1, 0.0)
     *_, last = run(handlers, stranger, "Point", "cat", True, 50, None, 0.0)
     assert "add it again" in last[0]["text"]
+
+
+def test_a_text_is_shown_while_it_is_written(handlers: Handlers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a model that describes its recorded picture at length."""
+    monkeypatch.setattr("app.handlers.HEARTBEAT_S", 0.01)
+    monkeypatch.setattr("app.handlers.WORDS_S", 0.01)
+    model = Path(__file__).parents[1] / "data" / "parity" / "md2"
+    backend = Backend(lambda: Photon.load(str(model), EngineConfig(device="cpu", threads=1)))
+    asyncio.run(_started(backend))
+    picture = asyncio.run(handlers.take_upload(str(upload(handlers, (model / "image.png").read_bytes()))))[PICTURE_AT]
+    outputs = run(replace(handlers, backend=backend), picture, "Caption", "", True, 50, None, 0.0)
+    asyncio.run(backend.close())
+    shown = [results for *_, results, _ in outputs if "note" in results]
+    texts = [results["note"] for results in shown]
+    assert len(texts) > 3
+    assert all(later.startswith(earlier.strip()) for earlier, later in pairwise(texts))
+    assert ["json" in results for results in shown] == [False] * (len(shown) - 1) + [True]
+    assert json.loads(shown[-1]["json"])["answers"][0]["caption"].strip() == texts[-1]
 
 
 def test_closing_the_generator_cancels_the_requests(handlers: Handlers, engine: ScriptedEngine) -> None:

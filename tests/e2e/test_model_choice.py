@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.actions import NAMES, add_picture, ask, choose_task, drawn, outcome, png, shown_json
-from tests.e2e.conftest import DESKTOP, PHONE, OpenPage, Server
+from tests.e2e.conftest import DESKTOP, PHONE, OpenPage, Server, StartServer
 from tests.e2e.scripted_server import ABSENT
 
 
@@ -108,3 +110,37 @@ def test_questions_and_captions_are_answered_in_words(visit: OpenPage, scripted:
     expect(page.locator(".ph-models-name")).to_have_text("photon-tiny")
     expect(page.get_by_role("radio", name="Point")).to_be_checked()
     expect(page.locator(NAMES)).to_be_visible()
+
+
+SAID = """() => {
+  window.said = [];
+  const results = document.querySelector("#results");
+  new MutationObserver(() => {
+    const { state, answer } = results.querySelector(".ph-results").dataset;
+    const text = results.querySelector(".ph-nothing").textContent;
+    const seen = JSON.stringify([state, answer, text, results.querySelector(".ph-downloads").checkVisibility()]);
+    if (seen !== window.said.at(-1)) window.said.push(seen);
+  }).observe(results, { subtree: true, childList: true, characterData: true, attributes: true });
+}"""
+
+
+@pytest.mark.parametrize("task", ["Query", "Caption"])
+def test_an_answer_in_words_is_read_while_it_is_written(visit: OpenPage, start_server: StartServer, task: str) -> None:
+    server = start_server("-m", "tests.e2e.scripted_server", SCRIPTED_DELAY_S="2", SCRIPTED_LOAD_S="0.1")
+    page = visit(server).page
+    add_picture(page, png(64, 48))
+    choose(page, "moondream2")
+    expect(page.locator(".ph-models-name")).to_have_text("moondream2")
+    choose_task(page, task)
+    page.evaluate(SAID)
+    if task == "Query":
+        page.fill(NAMES, "What is this?")
+    page.click("#run")
+    expect(page.locator("#status .ph-status")).to_contain_text("Answered")
+    seen = [json.loads(one) for one in page.evaluate("said")]
+    writing = [text for state, answer, text, _ in seen if (state, answer) == ("writing", "text")]
+    assert "Two " in writing
+    assert "Two cats " in writing
+    assert all("Two cats — 猫.".startswith(text) for text in writing)
+    assert not any(downloads for state, *_, downloads in seen if state == "writing")
+    assert seen[-1] == ["answered", "text", "Two cats — 猫.", True]
