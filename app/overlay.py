@@ -30,6 +30,7 @@ COLOURS = (
 )
 MAX_CONTOUR_POINTS = 300
 REPEAT = 0.003  # of the long side: a model that says the same again moves it by less
+VALUES = {"point": 2, "box": 4, "contour": 4}  # numbers that place an object; its score is the product over them
 TINY = 0.012  # of the picture's short side: smaller objects get a dot as well, to be seen and clicked
 
 Shape = dict[str, Any]
@@ -113,6 +114,7 @@ def shapes_of(answer: Answer, task: str, colour: str, width: int, height: int) -
                     "index": index,
                     "colour": colour,
                     "score": _score(found.get("score")),
+                    "certainty": certainty(found.get("score"), VALUES[drawn["kind"]]),
                 }
                 | drawn
             )
@@ -190,6 +192,12 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+def certainty(score: Any, values: int) -> float | None:
+    """How sure the model is of each value, 0..1: the geometric mean of the probabilities whose product is `score`."""
+    number = _number(score)
+    return None if number is None else round(float(_clip(number) ** (1 / values)), 4)
 
 
 def _score(value: Any) -> float | None:

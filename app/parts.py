@@ -17,6 +17,11 @@ STATIC = Path(__file__).parent.parent / "static"
 STYLES = [STATIC / "css" / "page.css", STATIC / "css" / "models.css"]
 ICON = STATIC / "icons" / "photon.png"
 
+CERTAINTY = (
+    "How sure the model is of each number that places the object: x and y of a point; x, y, width and height of a box. "
+    "It is the geometric mean of their probabilities; at 100 % the model saw no other choice."
+)
+
 
 def picture_input() -> gr.Image:
     """Upload, drop, paste or webcam; hands over the path of the raw file, unopened.
@@ -101,7 +106,7 @@ def stage() -> gr.HTML:
 def results() -> gr.HTML:
     """Table, JSON, the same as code, downloads; value: app.handlers.results_value."""
     return _drawn(
-        """
+        f"""
         <section class="ph-results" data-state="empty" aria-label="Answers">
           <div class="ph-tabs" role="tablist">
             <button type="button" role="tab" class="ph-tab" data-view="table" aria-selected="true">Answers</button>
@@ -114,7 +119,7 @@ def results() -> gr.HTML:
             <p class="ph-nothing"></p>
             <table class="ph-rows" hidden>
               <thead><tr><th>Name</th><th class="ph-num">#</th><th class="ph-num ph-place"></th>
-              <th class="ph-num">Score</th></tr></thead>
+              <th class="ph-num"><abbr tabindex="0" title="{CERTAINTY}">Certainty</abbr></th></tr></thead>
               <tbody></tbody>
             </table>
           </div>

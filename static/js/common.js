@@ -41,3 +41,4 @@ function ms(value) {
 }
 
 const percent = (share) => `${Math.round(share * 100)} %`;
+const sureness = (shape) => (shape.certainty == null ? "" : shape.certainty < 0.01 ? "< 1 %" : percent(shape.certainty));

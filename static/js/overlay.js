@@ -30,7 +30,7 @@ function areaOf(shape) {
 }
 
 function drawLabel(shape) {
-  return node("span", { class: "ph-label", "data-key": keyOf(shape), style: { "--colour": shape.colour }, text: `${shape.name} ${shape.index}` });
+  return node("span", { class: "ph-label", "data-key": keyOf(shape), "data-sure": sureness(shape), style: { "--colour": shape.colour }, text: `${shape.name} ${shape.index}` });
 }
 
 // Labels have a size on the screen, not in the picture, so they are placed after layout: above the
@@ -77,6 +77,7 @@ function draw() {
 function light(key) {
   find(".ph-stage").classList.toggle("ph-lit", Boolean(key));
   for (const one of element.querySelectorAll("[data-key]")) one.classList.toggle("ph-on", one.dataset.key === key);
+  placeLabels(); // the lit one says more
 }
 
 function sendFile(file) {

@@ -14,7 +14,7 @@ function drawRow(row) {
     node("td", {}, node("i", { class: "ph-swatch", style: { "--colour": row.colour } }), node("span", { text: row.name })),
     node("td", { class: "ph-num", text: row.index }),
     node("td", { class: "ph-num", text: place(row) }),
-    node("td", { class: "ph-num", text: row.score == null ? "–" : row.score < 0.01 ? "< 0.01" : row.score.toFixed(2) }),
+    node("td", { class: "ph-num", text: sureness(row) || "–" }),
   );
   for (const name of ["pointerenter", "focus"]) tr.addEventListener(name, () => highlight(tr.dataset.key));
   for (const name of ["pointerleave", "blur"]) tr.addEventListener(name, () => highlight(null));

@@ -36,6 +36,10 @@ def box(x0: float, y0: float, x1: float, y1: float) -> dict[str, Any]:
 # Names with answers of their own, whatever the verb asks in general.
 SPECIAL: Mapping[str, list[dict[str, Any]]] = {
     "nothing": [],
+    "unsure": [
+        box(0.85, 0.2 * row, 1, 0.2 * row + 0.1) | {"score": score}
+        for row, score in enumerate((1.0, 0.0016, 1e-9, None))
+    ],
     "fifty": [box(i * 0.01, i * 0.01, 0.5 + i * 0.01, 0.5 + i * 0.01) for i in range(50)],
     "edges": [
         box(0, 0, 0.1, 0.05),  # 1 to 4: at the corners

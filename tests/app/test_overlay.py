@@ -29,6 +29,7 @@ def test_a_point_is_placed_in_pixels_of_the_picture() -> None:
     (shape,) = shapes_of(answer(points=[{"x": 0.25, "y": 0.75, "score": 0.5}]), "point", "#fff", 400, 200)
     assert (shape["kind"], shape["x"], shape["y"], shape["d"]) == ("point", 100.0, 150.0, "M100.0 150.0h0")
     assert (shape["name"], shape["index"], shape["score"]) == ("cat", 1, 0.5)
+    assert shape["certainty"] == pytest.approx(0.5**0.5, abs=1e-4)
 
 
 def test_a_box_is_placed_in_pixels_of_the_picture() -> None:
@@ -36,7 +37,16 @@ def test_a_box_is_placed_in_pixels_of_the_picture() -> None:
     assert shape["box"] == [100.0, 100.0, 300.0, 200.0]
     assert shape["d"] == "M100.0 100.0H300.0V200.0H100.0Z"
     assert shape["tiny"] is False
-    assert shape["score"] is None
+    assert (shape["score"], shape["certainty"]) == (None, None)
+
+
+@pytest.mark.parametrize("task", ["detect", "segment"])
+@pytest.mark.parametrize(("score", "certainty"), [(0.0016, 0.2), (1.0, 1.0), (0.0, 0.0), (1.5, 1.0), ("x", None)])
+def test_the_certainty_of_a_box_is_the_mean_of_its_four_numbers(task: str, score: Any, certainty: float | None) -> None:
+    found = box(0.25, 0.25, 0.75, 0.75) | {"score": score}
+    found |= {"polygons": [[[0.25, 0.25], [0.75, 0.25], [0.5, 0.75]]]} if task == "segment" else {}
+    (shape,) = shapes_of(answer(objects=[found]), task, "#fff", 400, 200)
+    assert shape["certainty"] == certainty
 
 
 def test_a_contour_is_drawn_with_its_box_as_frame() -> None:
