@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from photon.masks import Box
+from photon.masks.outlines import outlines
 from photon.skills.ask import Ask
 from photon.skills.base import Outside, SkillContext, Stage
 from photon.skills.detect import detect_request
-from photon.skills.segment_contour import path_vertex, referenced
+from photon.skills.outline import outline
+from photon.skills.segment_contour import referenced
 
 Objects = Generator[Stage, list[dict[str, Any]], tuple[list[dict[str, Any]], int]]
 
@@ -43,21 +45,10 @@ def chosen(objects: Sequence[Box], centres: Sequence[tuple[float, float]]) -> li
 
 def outlined(context: SkillContext, ask: Ask, found: Sequence[Box]) -> list[dict[str, Any]]:
     """{"bbox", "path", "polygons", "score"} of each; a box with an empty mask stays, without an outline."""
-    from photon.masks.outlines import bounds, outlines
-
     assert context.masks is not None
     assert ask.image is not None
-    objects = []
-    for box, mask in zip(found, context.masks.masks(ask.image.pixels, found), strict=True):
-        polygons = outlines(mask)
-        bbox = bounds(polygons) if polygons else {k: box[k] for k in ("x_min", "y_min", "x_max", "y_max")}
-        path = " ".join(_path(polygon, bbox) for polygon in polygons)
-        objects.append({"bbox": bbox, "path": path, "polygons": polygons, "score": box["score"]})
-    return objects
-
-
-def _path(polygon: Sequence[list[float]], bbox: Box) -> str:
-    return "".join(path_vertex(vertex, bbox, first=i == 0) for i, vertex in enumerate(polygon)) + " Z"
+    masks = context.masks.masks(ask.image.pixels, found)
+    return [outline(outlines(mask), box) | {"score": box["score"]} for box, mask in zip(found, masks, strict=True)]
 
 
 def _pieces(best: dict[str, Any]) -> list[dict[str, Any]]:

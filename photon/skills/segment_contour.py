@@ -1,8 +1,9 @@
-"""Segment with a fixed number of vertices: detect the objects, then one request for each object's contour.
+"""Segment with a fixed number of vertices: detect the objects, ask for each one's contour, and sharpen it.
 
-An answer is the box (coord, coord, size) and then the vertices (coord, coord), clockwise from the top in equal steps
-of arc length; the reference in its prompt is the centre of the detected box (design: bundled-model, "Segment").
-Where the caller gives spatial references, their centres take the place of detected ones.
+An answer is the box (coord, coord, size) and then the vertices (coord, coord) in 0..1 of that box, clockwise from the
+top in equal steps of arc length; the reference in its prompt is the centre of the detected box (design: bundled-model,
+"Segment"; model 7.6 for paths in units of their box). Where the caller gives spatial references, their centres take
+the place of detected ones. So few vertices are rough; the edges in the picture make them sharp (photon/masks/sharpen).
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
+from photon.masks.sharpen import sharpen
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Choice, Request, Token
 from photon.skills.ask import Ask
-from photon.skills.base import SkillContext, SkillState
+from photon.skills.base import Outside, SkillContext, SkillState, Stage
 from photon.skills.detect import box, detect_request
+from photon.skills.outline import on_image, outline, path_vertex
 from photon.skills.point import score
 
 BOX_TOKENS = 3
-_DIGITS = 4
-_SMALLEST_SIDE = 1e-6
 
-Objects = Generator[list[Request], list[dict[str, Any]], tuple[list[dict[str, Any]], int]]
+Objects = Generator[Stage, list[dict[str, Any]], tuple[list[dict[str, Any]], int]]
 """The middle of a segment plan: returns the objects and which of them is the best."""
 
 
@@ -58,7 +59,7 @@ class ContourState(SkillState):
             self._new.append({"bbox": box(*self._values)})
         elif self._told and count > BOX_TOKENS and (count - BOX_TOKENS) % 2 == 0:
             first = count == BOX_TOKENS + 2
-            vertex = path_vertex(self._vertices()[-1], box(*self._values[:BOX_TOKENS]), first)
+            vertex = path_vertex(self._vertices()[-1], first)
             self._new.append({"chunk": vertex + (" Z" if self.done else "")})
 
     def updates(self) -> Sequence[dict[str, Any]]:
@@ -68,19 +69,13 @@ class ContourState(SkillState):
     def result(self) -> dict[str, Any]:
         """{"bbox", "path", "polygons", "score"}; the polygon is in 0..1 of the image."""
         bbox, vertices = box(*self._values[:BOX_TOKENS]), self._vertices()
-        path = "".join(path_vertex(v, bbox, first=i == 0) for i, v in enumerate(vertices)) + " Z"
-        return {"bbox": bbox, "path": path, "polygons": [vertices], "score": score(*self._values[:BOX_TOKENS])}
+        path = "".join(path_vertex(v, first=i == 0) for i, v in enumerate(vertices)) + " Z"
+        polygon = [on_image(vertex, bbox) for vertex in vertices]
+        return {"bbox": bbox, "path": path, "polygons": [polygon], "score": score(*self._values[:BOX_TOKENS])}
 
     def _vertices(self) -> list[list[float]]:
         v = self._values[BOX_TOKENS:]
         return [[x.coord, y.coord] for x, y in zip(v[0::2], v[1::2], strict=False)]
-
-
-def path_vertex(vertex: list[float], bbox: dict[str, float], first: bool) -> str:
-    """One vertex of an SVG path in 0..1 of its box."""
-    x = (vertex[0] - bbox["x_min"]) / max(bbox["x_max"] - bbox["x_min"], _SMALLEST_SIDE)
-    y = (vertex[1] - bbox["y_min"]) / max(bbox["y_max"] - bbox["y_min"], _SMALLEST_SIDE)
-    return f"{'M' if first else ' L'} {round(x, _DIGITS):g} {round(y, _DIGITS):g}"
 
 
 def referenced(refs: Sequence[Token], ids: TokenizerConfig) -> list[Seed]:
@@ -108,7 +103,14 @@ def contour_plan(context: SkillContext, ask: Ask) -> Objects:
         contour if seed.score is None else contour | {"score": seed.score}
         for seed, contour in zip(seeds, contours, strict=True)
     ]
+    objects = yield Outside(lambda: [sharpened(ask, rough) for rough in objects])
     return objects, best
+
+
+def sharpened(ask: Ask, rough: dict[str, Any]) -> dict[str, Any]:
+    """The object with its outline, path and box as the picture's edges have them."""
+    assert ask.image is not None
+    return rough | outline(sharpen(ask.image.pixels, rough["polygons"][0]), rough["bbox"])
 
 
 def _contour_request(context: SkillContext, ask: Ask, seed: Seed, told: bool) -> Request:

@@ -16,6 +16,15 @@ from photon.training.features import STEP
 
 MOST_ANSWERS = 10
 NO_QUERY = -1
+Value = float | np.ndarray
+"""A coordinate, or a size (width and height)."""
+
+SLIP = 0.05
+"""How far the values that are fed lie from the truth, as a share of their box: those of an answer slip as well."""
+
+BELIEVED = 0.25
+"""Share of the absent names that the lexical path believes in. With half of them decoders learn to distrust it, and
+photographs, of which the rest of a token knows little, are then answered by silence."""
 
 
 @dataclass
@@ -106,7 +115,7 @@ class Asker:
 
     def ask(self, scene: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Packed questions of one scene: the per-token arrays of `Batch`, each of `mix.length`."""
-        packed = _Packed(self.mix.length, self.tokens)
+        packed = _Packed(self.mix.length, self.tokens, rng)
         shown = [int(name) for name in scene["names"] if name >= 0]
         present = self._present(shown, scene)
         rng.shuffle(present)
@@ -126,12 +135,12 @@ class Asker:
         return sorted(names)
 
     def _absent(self, shown: list[int], scene: dict[str, np.ndarray], rng: np.random.Generator) -> list[int]:
-        """Taught names that nothing here answers to; half of them words that the lexical path believes in."""
+        """Taught names that nothing here answers to, `BELIEVED` of them words that the lexical path believes in."""
         barred = set(shown) | set(scene["doubtful"].tolist())
         likely = scene["word_index"][scene["word_weight"] > 90]
-        drawn = rng.integers(self.taught, size=8).tolist()
-        believed = rng.permutation(likely[likely < self.taught])[:8].tolist() if likely.size else []
-        mixed = [name for pair in zip(drawn, believed or drawn, strict=False) for name in pair]
+        drawn = rng.integers(self.taught, size=16).tolist()
+        believed = rng.permutation(likely[likely < self.taught])[:16].tolist() if likely.size else []
+        mixed = [believed.pop() if believed and rng.random() < BELIEVED else name for name in drawn]
         return [name for name in mixed if not self.answers_to[name] & barred]
 
     def _list(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
@@ -150,7 +159,8 @@ class Asker:
         box = scene["boxes"][row]
         centre, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
         reference = np.clip(centre + rng.normal(0, 0.06, 2) * size, 0, 1)
-        packed.add_segment(self._prompt("segment", name), reference, (centre, size), scene["contours"][row], row)
+        contour = np.clip((scene["contours"][row] - box[:2]) / size, 0, 1)
+        packed.add_segment(self._prompt("segment", name), reference, (centre, size), contour, row)
 
     def _prompt(self, skill: str, name: int) -> tuple[list[int], list[int]]:
         """(prefix, object and suffix): spatial references go between."""
@@ -161,8 +171,8 @@ class Asker:
 class _Packed:
     """Questions of one scene, laid one after another; one that does not fit is left out."""
 
-    def __init__(self, length: int, tokens: TokenizerConfig) -> None:
-        self.tokens, self.length, self.used, self.count = tokens, length, 0, 0
+    def __init__(self, length: int, tokens: TokenizerConfig, rng: np.random.Generator) -> None:
+        self.tokens, self.length, self.used, self.count, self.rng = tokens, length, 0, 0, rng
         self.arrays: dict[str, np.ndarray] = {
             "ids": np.zeros(length, np.int64),
             "coords": np.zeros(length, np.float32),
@@ -183,12 +193,14 @@ class _Packed:
         sizes: np.ndarray,
         things: np.ndarray,
     ) -> None:
-        values: list[object] = []
+        values: list[Value] = []
+        fed: list[Value] = []
+        kept = 3 if skill == "detect" else 2
         for centre, size in zip(centres, sizes, strict=True):
-            values += [float(centre[0]), float(centre[1])] + ([size] if skill == "detect" else [])
-        each = 3 if skill == "detect" else 2
-        starts = range(0, len(values) + 1, each)
-        self._add(prompt[0] + prompt[1], [], values, set(starts), np.repeat(things, each))
+            values += [float(centre[0]), float(centre[1]), size][:kept]
+            fed += self._slipped(centre, size)[:kept]
+        starts = range(0, len(values) + 1, kept)
+        self._add(prompt[0] + prompt[1], [], values, fed, set(starts), np.repeat(things, kept))
 
     def add_segment(
         self,
@@ -198,23 +210,26 @@ class _Packed:
         contour: np.ndarray,
         thing: int,
     ) -> None:
-        """`box`: centre and size."""
-        values = [float(box[0][0]), float(box[0][1]), box[1], *map(float, contour.ravel())]
+        """`box`: centre and size; `contour`: vertices in 0..1 of the box."""
+        centre, size = box
+        values: list[Value] = [float(centre[0]), float(centre[1]), size, *map(float, contour.ravel())]
+        aside = self.rng.normal(0, SLIP, 2) + self.rng.normal(0, SLIP, contour.shape)
+        fed = [*self._slipped(centre, size), *map(float, np.clip(contour + aside, 0, 1).ravel()[:-1])]
         coord = self.tokens.coord_id
         ids = [*prompt[0], coord, coord, *prompt[1]]
         places = [(len(prompt[0]) + axis, float(reference[axis])) for axis in (0, 1)]
-        self._add(ids, places, values, set(), np.full(len(values), thing))
+        self._add(ids, places, values, fed, set(), np.full(len(values), thing))
 
     def _add(
         self,
         ids: list[int],
         references: list[tuple[int, float]],
-        values: list[object],
+        values: list[Value],
+        fed: list[Value],
         decides: set[int],
         things: np.ndarray,
     ) -> None:
-        """`values` follow the prompt; the state before value i gives it, and stop or go where i is in `decides`."""
-        fed = values if len(values) in decides else values[:-1]
+        """`fed` follow the prompt; the state before value i gives it, and stop or go where i is in `decides`."""
         total = len(ids) + len(fed)
         if self.used + total > self.length:
             return
@@ -235,7 +250,12 @@ class _Packed:
         arrays["step"][start : start + total] = np.arange(total)
         self.used, self.count = start + total, self.count + 1
 
-    def _value(self, place: int, value: object) -> None:
+    def _slipped(self, centre: np.ndarray, size: np.ndarray) -> list[Value]:
+        """Centre and size of a box as they are fed."""
+        x, y = np.clip(centre + self.rng.normal(0, SLIP, 2) * size, 0, 1)
+        return [float(x), float(y), np.minimum(size * np.exp(self.rng.normal(0, SLIP, 2)), 1)]
+
+    def _value(self, place: int, value: Value) -> None:
         is_size = isinstance(value, np.ndarray)
         self.arrays["ids"][place] = self.tokens.size_id if is_size else self.tokens.coord_id
         self.arrays["sizes" if is_size else "coords"][place] = value

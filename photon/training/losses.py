@@ -57,10 +57,19 @@ def _weigh(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
     return torch.softmax(scores, dim=-1).to(v.dtype) @ v
 
 
-def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor:
-    """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them."""
-    words = Words(batch.word_index, batch.word_weight)
-    return tower_of(model).project(F.dropout(batch.features, dropout), words, model.text.wte[FIRST_NAME:].detach())
+def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0, strange: float = 0.0) -> Tensor:
+    """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them.
+
+    `strange`: share of the images whose learned half sees another picture through the own one, as it may on
+    photographs: things must then be found by the lexical half.
+    """
+    tower, words, features = tower_of(model), Words(batch.word_index, batch.word_weight), batch.features
+    if strange:
+        chosen = torch.rand(len(features), 1, 1, device=features.device)
+        other = torch.where(chosen < strange, 0.3 + 0.7 * chosen / strange, 0.0)
+        features = torch.lerp(features, features.roll(1, 0), other)
+    learned = tower.learned(F.dropout(features, dropout))
+    return learned + tower.pos_emb + tower.lexical(words, model.text.wte[FIRST_NAME:].detach())
 
 
 def answer_loss(model: Moondream, hidden: Tensor, batch: Batch, attend: BlockAttention) -> dict[str, Tensor]:

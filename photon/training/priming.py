@@ -23,7 +23,10 @@ from photon.training.losses import GUIDED_LAYERS, BlockAttention
 
 RECENCY = 4.5
 FAST_PAIRS = 4
-AMPLITUDE = 4.0
+AMPLITUDE, OUTLINE_AMPLITUDE = 4.0, 1.5
+PLACE_VALUES = 14
+"""How many of `thing_values` come before the outline."""
+
 RIDGE = 3.0
 
 
@@ -53,7 +56,7 @@ def look_before(model: Moondream) -> None:
 
 @torch.no_grad()
 def read_things(model: Moondream, tokens: Tensor, batch: Batch) -> dict[int, float]:
-    """Sets values of head 0 of the guided layers to what the cell's thing is: centre, point, size, waves of the centre.
+    """Sets values of head 0 of the guided layers to what the cell's thing is: `thing_values`.
 
     Fitted by ridge regression on the cells of `batch` that show a thing, tokens [B, cells, F] being its image tokens,
     and written in random orthogonal directions. Returns the share of the variance explained, by layer.
@@ -62,27 +65,29 @@ def read_things(model: Moondream, tokens: Tensor, batch: Batch) -> dict[int, flo
     positions = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
     where, attend = Positions(model.text, positions), BlockAttention(positions[:, :0], x.shape[1])
     shown = batch.cells >= 0
-    values = thing_values(batch)[shown]
+    values = thing_values(batch)[shown][:, : model.text.config.head_dim]
     wanted = (values - values.mean(0)) / values.std(0).clamp_min(1e-6)
     dim, count = x.shape[-1], wanted.shape[1]
-    directions = torch.linalg.qr(torch.randn(dim, count, generator=torch.Generator().manual_seed(0)))[0]
+    directions = AMPLITUDE * torch.linalg.qr(torch.randn(dim, count, generator=torch.Generator().manual_seed(0)))[0]
+    directions[:, PLACE_VALUES:] *= OUTLINE_AMPLITUDE / AMPLITUDE
     explained = {}
     for layer, block in enumerate(model.text.blocks):
         assert isinstance(block, Block)
         if layer in GUIDED_LAYERS:
             explained[layer] = _fit(block.attn.qkv, 2 * dim, block.ln(x)[:, 1:][shown], wanted)
-            block.attn.proj.weight[:, :count] = AMPLITUDE * directions.to(block.attn.proj.weight)
+            block.attn.proj.weight[:, :count] = directions.to(block.attn.proj.weight)
         x = block(x, where, attend, None)
     return explained
 
 
 def thing_values(batch: Batch) -> Tensor:
-    """f32[B, cells, 14]: centre, point and log2 size of each cell's thing, and waves of its centre."""
+    """f32[B, cells, 62]: of each cell's thing centre, point, log2 size, waves of the centre and outline in its box."""
     owner = batch.cells.clamp_min(0)
     box, point = of_owner(batch.boxes, owner), of_owner(batch.points, owner)
     centre, size = (box[..., :2] + box[..., 2:]) / 2, (box[..., 2:] - box[..., :2]).clamp_min(1e-3)
     waves = [f(math.pi * k * centre) for k in (1, 2) for f in (torch.cos, torch.sin)]
-    return torch.cat([centre, point, size.log2(), *waves], dim=-1)
+    outline = (of_owner(batch.contours, owner) - centre.unsqueeze(-2)) / size.unsqueeze(-2)
+    return torch.cat([centre, point, size.log2(), *waves, outline.flatten(-2)], dim=-1)
 
 
 def _fit(linear: nn.Linear, row: int, inputs: Tensor, wanted: Tensor) -> float:

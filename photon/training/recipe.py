@@ -60,7 +60,7 @@ def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
             "word_table": lexicon.word_table(),
             "top_words": 16,
             "lexical_floor": 8.0,
-            "lexical_scale": 1.0,
+            "lexical_scale": 2.0,
         },
     )
     return MoondreamConfig(

@@ -40,6 +40,9 @@ SIZE_COST = 0.02
 """Cost of the mean square of the states. Left free, the dense loss let what all cells have in common grow to twenty
 times the norm of a token, and the names in the prompts were lost beside it."""
 
+STRANGE = 0.2
+"""Share of the training images whose features are mixed with another's (see `losses.image_tokens`)."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -59,8 +62,8 @@ class Stage:
 STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=2.5e-3, dropout=0.1),
     "answers": Stage(Mix(length=96, questions=10), "dense", look=1.5, dropout=0.05, decay=0.0),
-    "segments": Stage(Mix(0.36, 0.12, 144, 10), "answers", look=1.5, dropout=0.05, decay=0.0),
-    "finish": Stage(Mix(0.4, 0.15, 144, 10), "segments", look=1.5, dropout=0.05, decay=1.0),
+    "segments": Stage(Mix(0.36, 0.12, 128, 10), "answers", look=1.5, dropout=0.05, decay=0.0),
+    "finish": Stage(Mix(0.4, 0.15, 128, 10), "segments", look=1.5, dropout=0.05, decay=1.0),
 }
 
 
@@ -106,7 +109,9 @@ class Trainer:
         """Parts of the loss. Answers train neither the image tokens nor what the first blocks see in them: letting
         them cost the tokens a quarter of their right names."""
         with torch.autocast(self.device.type, torch.bfloat16):
-            tokens = image_tokens(self.model, batch, self.stage.dropout if torch.is_grad_enabled() else 0.0)
+            trains = torch.is_grad_enabled()
+            dropout, strange = (self.stage.dropout, STRANGE) if trains else (0.0, 0.0)
+            tokens = image_tokens(self.model, batch, dropout, strange)
             parts: dict[str, Tensor] = {}
             if self.stage.answers:
                 attend = BlockAttention(batch.query, self.model.config.prefix_len)

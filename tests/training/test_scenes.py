@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from photon.training.data.compose import KINDS, SIDE, Canvas, Library, compose
-from photon.training.data.geometry import box_of, contour_of, fill, point_of
+from photon.training.data.geometry import VERTICES, box_of, contour_of, fill, point_of
 from tests.training.material import disc, shapes_library
 
 
@@ -69,11 +69,11 @@ def test_a_contour_runs_clockwise_from_the_top_in_equal_steps() -> None:
     mask = np.zeros((100, 200), bool)
     mask[20:61, 50:131] = True
     contour = contour_of(mask) * [200, 100]
-    assert contour.shape == (24, 2)
+    assert contour.shape == (VERTICES, 2)
     assert contour[0] == pytest.approx([50.5, 20.5])
     assert contour[1][0] > contour[0][0]
     steps = np.abs(np.diff(contour, axis=0)).sum(1)
-    assert steps == pytest.approx(np.full(23, 2 * (80 + 40) / 24), abs=1e-3)
+    assert steps == pytest.approx(np.full(VERTICES - 1, 2 * (80 + 40) / VERTICES), abs=1e-3)
     assert box_of(mask).tolist() == pytest.approx([0.25, 0.2, 0.655, 0.61])
 
 

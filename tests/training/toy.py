@@ -13,6 +13,7 @@ from photon.models.moondream.config import (
     VisionConfig,
 )
 from photon.models.moondream.efficientnet import FEATURES
+from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 from photon.training.dataset import Asker, Batch, Mix
 from photon.training.recipe import FIRST_NAME, templates
@@ -34,7 +35,7 @@ def toy_config() -> MoondreamConfig:
         TextConfig(32, 64, 5, FIRST_NAME + 7, 256, 2),
         vision,
         RegionConfig(32, 16, 32, 16, 64, 32),
-        TokenizerConfig(templates=templates(), segment_vertices=24),
+        TokenizerConfig(templates=templates(), segment_vertices=VERTICES),
     )
 
 
@@ -50,7 +51,7 @@ def toy_batch(size: int) -> Batch:
                 "names": np.array([number % 3, 3]),
                 "boxes": boxes,
                 "points": (boxes[:, :2] + boxes[:, 2:]) / 2,
-                "contours": rng.random((2, 24, 2), np.float32),
+                "contours": rng.random((2, VERTICES, 2), np.float32),
                 "doubtful": np.array([-1]),
                 "word_index": np.zeros((4, 2), np.int64),
                 "word_weight": np.full((4, 2), 100, np.uint8),

@@ -142,8 +142,8 @@ class TokenizerConfig:
 
     `templates[skill]` is {"prefix": ids, "suffix": ids}; query may add "reasoning" (the suffix when reasoning
     comes first) and caption is {length: ids}. `suppress[phase]` lists ids that may not follow the first
-    generated token (design: model 6, 6.2). `segment_vertices` is how many vertices a segment answer lists after its
-    box; 0 means that it spells an SVG path instead (design: model 7.6).
+    generated token (design: model 6, 6.2). `segment_vertices` is how many vertices, in 0..1 of it, a segment answer
+    lists after its box; 0 means that it spells an SVG path instead (design: model 7.6).
     """
 
     bos_id: int = 0

@@ -183,11 +183,19 @@ class EfficientNetTower(Tower):
 
     def project(self, features: Tensor, words: Words, embedding: Tensor) -> Tensor:
         """Standardised features [n, cells, FEATURES] and words -> image tokens [n, cells, F]."""
-        seen = self.proj_ln(self.proj_mlp(features))
-        index, weight = words.which.flatten(0, 1), words.weight.flatten(0, 1).to(embedding.dtype)
-        named = F.embedding_bag(index, embedding, mode="sum", per_sample_weights=weight).view_as(seen)
-        out: Tensor = seen + self.pos_emb + self.config.options["lexical_scale"] * named
+        return self.learned(features) + self.pos_emb + self.lexical(words, embedding)
+
+    def learned(self, features: Tensor) -> Tensor:
+        """The half of a token that training makes of the features [n, cells, FEATURES]."""
+        out: Tensor = self.proj_ln(self.proj_mlp(features))
         return out
+
+    def lexical(self, words: Words, embedding: Tensor) -> Tensor:
+        """The half of a token that the words of each cell lend to it: the sum of their embeddings by weight."""
+        index, weight = words.which.flatten(0, 1), words.weight.flatten(0, 1).to(embedding.dtype)
+        named = F.embedding_bag(index, embedding, mode="sum", per_sample_weights=weight)
+        scale: float = self.config.options["lexical_scale"]
+        return scale * named.view(*words.which.shape[:2], -1)
 
 
 def normalised(pixels: Tensor, dtype: torch.dtype) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-VERTICES = 24
+VERTICES = 16
 
 
 def box_of(mask: np.ndarray) -> np.ndarray:
