@@ -38,8 +38,8 @@ Progress = tuple[str, int]  # mode, requests done
 
 async def race(
     engine: Engine, images: Sequence[Any], question: Question, count: int, in_flight: int
-) -> AsyncGenerator[Progress | dict[str, Any], None]:
-    """Yields (mode, done) while it runs, and at last the report (see `_report`).
+) -> AsyncGenerator[Progress | dict[str, Any] | None, None]:
+    """Yields None while it warms up, (mode, done) while it runs, and at last the report (see `_report`).
 
     The names of the question take turns, and then the pictures. What runs first is not counted: one request, and then
     as many together as the race lets run. So no mode pays for a cold start, nor for the prefill of a single picture.
@@ -52,12 +52,12 @@ async def race(
         raise QuestionError(f"{in_flight} requests in flight are not offered; allowed are {IN_FLIGHT}.")
     if not 1 <= len(images) <= MAX_PICTURES:
         raise QuestionError(f"A race is about 1 to {MAX_PICTURES} pictures; these are {len(images)}.")
-    for first in await ask(engine, images[0], replace(question, names=question.names[:1])):
-        if first.problem:
-            raise QuestionError(first.problem)
-    async with aclosing(_run(engine, images[:1], question, min(in_flight, count), in_flight)) as parts:
-        async for _ in parts:
-            pass
+    for names, together in ((question.names[:1], 1), (question.names, min(in_flight, count))):
+        async with aclosing(_run(engine, images[:1], replace(question, names=names), together, together)) as parts:
+            async for part in parts:
+                yield None
+                if together == 1 and isinstance(part, Run) and part.answers[0].problem:
+                    raise QuestionError(part.answers[0].problem)
     since = max((step.step for step in engine.steps()), default=0)
     runs: dict[str, Run] = {}
     for mode, pipelined in MODES:

@@ -102,7 +102,9 @@ class RaceView:
             images = await asyncio.to_thread(lambda: [engine.encode_image(pixels) for pixels in read()])
             async with aclosing(race(engine, images, question, count, in_flight)) as parts:
                 async for part in parts:
-                    if isinstance(part, dict):
+                    if part is None:
+                        yield {"text": "Warming up …"}
+                    elif isinstance(part, dict):
                         yield {"report": part, "note": self._note(part)}
                     else:
                         yield {"progress": {"mode": part[0], "done": part[1], "count": count}}

@@ -23,7 +23,7 @@ def run(engine: ScriptedEngine, count: int = 6, in_flight: int = 4) -> tuple[lis
     """All progress, and the report."""
 
     async def collect() -> list[Any]:
-        return [part async for part in race(engine, [IMAGE], QUESTION, count, in_flight)]
+        return [part async for part in race(engine, [IMAGE], QUESTION, count, in_flight) if part is not None]
 
     *progress, report = asyncio.run(collect())
     return progress, report
@@ -113,6 +113,23 @@ def test_leaving_a_race_cancels_what_is_in_flight() -> None:
 
     asyncio.run(leave())
     assert all(call.state != "running" for call in engine.calls)
+
+
+@pytest.mark.parametrize(("answered", "delay_s"), [(0, 30.0), (1, 0.3)])
+def test_a_race_can_be_left_while_it_warms_up(answered: int, delay_s: float) -> None:
+    """A closed tab is noticed when the generator yields."""
+    engine = ScriptedEngine(delay_s=delay_s)
+
+    async def leave() -> None:
+        parts = race(engine, [IMAGE], QUESTION, 8, 4)
+        while len(engine.calls) <= answered:
+            assert await asyncio.wait_for(anext(parts), 10) is None
+            engine.delay_s = 30.0
+        await parts.aclose()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(leave())
+    assert [call.state for call in engine.calls] == ["done"] * answered + ["cancelled"] * (4 if answered else 1)
 
 
 @dataclass

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.e2e.actions import NAMES, add_picture, assert_idle_within, outcome, png, shown_json, wait_until_running
 from tests.e2e.conftest import OpenPage, Server
@@ -44,11 +46,23 @@ def test_cancel_ends_the_request_in_the_engine(visit: OpenPage, slow: Server) ->
     expect(page.locator("#run")).to_be_visible()
 
 
-def test_a_closed_tab_frees_the_engine(visit: OpenPage, slow: Server) -> None:
+def begin_a_batch(page: Page) -> None:
+    page.get_by_text("Batch: the same question").click()
+    page.set_input_files("#batch-in input[type=file]", [png(64, 48)])  # type: ignore[list-item]
+    expect(page.locator("#batch-in")).to_contain_text("plain-336699")
+    page.click("#batch-start")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [lambda page: page.press(NAMES, "Enter"), lambda page: page.click("#race-start"), begin_a_batch],
+    ids=["question", "race", "batch"],
+)
+def test_a_closed_tab_frees_the_engine(visit: OpenPage, slow: Server, begin: Callable[[Page], None]) -> None:
     visitor = visit(slow)
     add_picture(visitor.page, png(64, 64))
     visitor.page.fill(NAMES, "cat")
-    visitor.page.press(NAMES, "Enter")
+    begin(visitor.page)
     wait_until_running(slow, 1)
     visitor.page.close()
     assert_idle_within(slow, 1.5)
