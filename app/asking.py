@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -20,6 +21,17 @@ MAX_NAME_LENGTH = 100
 MAX_QUESTION_LENGTH = 1000
 MAX_OBJECTS = 150
 _COMMAS = re.compile("[,;\n،、，；]")
+_TURNING = (
+    "R",
+    "AL",
+    "RLE",
+    "RLO",
+    "RLI",
+    "LRE",
+    "LRO",
+    "LRI",
+    "FSI",
+)  # directions that reach beyond their own letters
 
 
 class QuestionError(ValueError):
@@ -85,7 +97,7 @@ def parse_names(text: str, task: str = "detect") -> tuple[str, ...]:
     unique: dict[str, str] = {}
     for part in _COMMAS.split(text):
         name = " ".join(part.split())
-        if name:
+        if _visible(name):
             unique.setdefault(name.casefold(), name)
     names = tuple(unique.values())
     if not names:
@@ -103,11 +115,22 @@ def parse_names(text: str, task: str = "detect") -> tuple[str, ...]:
 
 def _question(text: str) -> str:
     question = " ".join(text.split())
-    if not question:
+    if not _visible(question):
         raise QuestionError("Please ask something about the picture, for example: What is on the table?")
     if len(question) > MAX_QUESTION_LENGTH:
         raise QuestionError(f"The question has {len(question)} characters; at most {MAX_QUESTION_LENGTH} are allowed.")
     return question
+
+
+def _visible(text: str) -> bool:
+    """Whether there is more in it than spaces, control characters and other marks without a shape."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
+
+
+def in_a_sentence(name: str) -> str:
+    """The name, set apart where it may be written from right to left, so that the words around it keep their order."""
+    turning = any(unicodedata.bidirectional(character) in _TURNING for character in name)
+    return f"\u2068{name}\u2069" if turning else name
 
 
 class Standing:

@@ -15,7 +15,17 @@ from typing import Any
 import gradio as gr
 
 from app import about
-from app.asking import TEXT_TASKS, Answer, Question, QuestionError, Standing, as_json, ask, parse_names
+from app.asking import (
+    TEXT_TASKS,
+    Answer,
+    Question,
+    QuestionError,
+    Standing,
+    as_json,
+    ask,
+    in_a_sentence,
+    parse_names,
+)
 from app.backend import Backend, Engine, NotReadyError
 from app.examples import Example
 from app.export import as_curl, as_python
@@ -177,7 +187,7 @@ class Handlers:
 def doing(question: Question) -> str:
     """What the engine is at, in words."""
     words = {"query": "Answering", "caption": "Describing the picture"}
-    return words.get(question.task, f"Looking for {', '.join(question.names)}")
+    return words.get(question.task, f"Looking for {', '.join(map(in_a_sentence, question.names))}")
 
 
 def meanwhile(question: Question, standing: Standing) -> str:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from app.asking import TEXT_TASKS, Answer, Question
+from app.asking import TEXT_TASKS, Answer, Question, in_a_sentence
 from app.pictures import Picture
 
 # Distinct on photographs, told apart also by people who do not see red and green alike.
@@ -97,8 +97,8 @@ def summary(answers: Sequence[Answer]) -> str:
     parts = []
     for answer in answers:
         if answer.result is not None:
-            count = len(answer.found)
-            parts.append(f"no {answer.name}" if count == 0 else f"{count} × {answer.name}")
+            count, name = len(answer.found), in_a_sentence(answer.name)
+            parts.append(f"no {name}" if count == 0 else f"{count} × {name}")
     return f"Found {', '.join(parts)}." if parts else ""
 
 

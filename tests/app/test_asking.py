@@ -26,6 +26,7 @@ IMAGE = np.zeros((4, 6, 3), np.uint8)
         ("Cat, cat, CAT, dog", ("Cat", "dog")),
         ("قطة، كلب", ("قطة", "كلب")),
         ("🐈", ("🐈",)),
+        ("🐈\u200d⬛", ("🐈\u200d⬛",)),
         ("<img src=x onerror=alert(1)>", ("<img src=x onerror=alert(1)>",)),
         ('"cat"', ('"cat"',)),
     ],
@@ -39,6 +40,7 @@ def test_names_are_separated_and_kept_as_typed(text: str, names: tuple[str, ...]
     [
         ("", "say what to look for"),
         (" \n\t", "say what to look for"),
+        ("\u200b, \u2060\x00, \ufeff", "say what to look for"),
         (",;,", "say what to look for"),
         (",".join(map(str, range(MAX_NAMES + 1))), f"at most {MAX_NAMES}"),
         ("x" * 101, "101 characters; at most 100"),
@@ -130,7 +132,11 @@ def test_the_json_keeps_the_engines_values() -> None:
 def test_a_question_is_one_and_a_caption_needs_none() -> None:
     assert parse_names("What is this,\n and why?", "Query") == ("What is this, and why?",)
     assert parse_names("", "Caption") == ("caption",)
-    for text, words in (("  ", "ask something"), ("x" * 1001, "1001 characters; at most 1000")):
+    for text, words in (
+        ("  ", "ask something"),
+        ("\u200b", "ask something"),
+        ("x" * 1001, "1001 characters; at most 1000"),
+    ):
         with pytest.raises(QuestionError, match=words):
             parse_names(text, "Query")
 

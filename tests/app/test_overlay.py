@@ -135,6 +135,11 @@ def test_what_was_found_is_said_in_words() -> None:
     assert summary([Answer("x", problem="Not known.")]) == ""
 
 
+@pytest.mark.parametrize("name", ["قطة", "חתול", "cat \u202egod", "\u2067cat"])
+def test_a_name_that_is_written_from_right_to_left_is_set_apart(name: str) -> None:
+    assert summary([answer(name, points=[{}]), answer("dog", points=[])]) == f"Found 1 × \u2068{name}\u2069, no dog."
+
+
 def test_the_scene_is_plain_json_with_the_picture_in_it() -> None:
     value = scene(PICTURE, Question("point", ("cat",)), [answer(points=[{"x": 0.5, "y": 0.5}])])
     assert json.loads(json.dumps(value, allow_nan=False)) == value

@@ -246,6 +246,23 @@ def test_what_is_typed_is_shown_as_text(visit: OpenPage, scripted: Server, name:
     assert page.locator("#stage img").count() == 1
 
 
+PLACES = """(names) => names.map((name) => {
+  const text = document.querySelector(".ph-note").firstChild;
+  const range = document.createRange();
+  range.setStart(text, text.data.indexOf(name));
+  range.setEnd(text, text.data.indexOf(name) + name.length);
+  return range.getBoundingClientRect().left;
+})"""
+
+
+def test_a_sentence_keeps_its_order_around_names_from_right_to_left(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 64))
+    ask(page, "قطة, كلب")
+    first, second = page.evaluate(PLACES, ["قطة", "كلب"])
+    assert first < second
+
+
 def test_a_hostile_file_name_is_shown_as_text(visit: OpenPage, scripted: Server) -> None:
     page = visit(scripted).page
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
