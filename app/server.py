@@ -32,6 +32,7 @@ from app.ingest import Limits
 from app.lingering import LingeringClose
 from app.metrics import Metrics
 from app.models import Load, Look, Models
+from app.only_uploads import only_uploads
 from app.parts import ICON, STYLES
 from app.pictures import PictureStore
 from app.settings import ON_ZERO_GPU, Settings, SettingsError
@@ -80,7 +81,7 @@ def build_app(settings: Settings, load: Load | None = None, look: Look | None = 
     handlers = Handlers(models.main, store, limits, examples, Path(get_upload_folder()), Fetcher(limits))
     mounted: FastAPI = gr.mount_gradio_app(
         app,
-        build_page(handlers, models),
+        only_uploads(build_page(handlers, models)),
         path="/",
         server_name=settings.host,
         server_port=settings.port,
