@@ -100,7 +100,7 @@ class Handlers:
     def forget(self) -> tuple[Any, ...]:
         """The picture is removed; for what is returned see `_take`."""
         stage = gr.update(value={}, visible="hidden")
-        return gr.update(visible=True), gr.update(value=None), stage, None, None, {}, {}, _idle()
+        return gr.update(visible=True), None, stage, None, None, {}, {}, _idle()
 
     async def run(
         self,
@@ -163,7 +163,7 @@ class Handlers:
         except PictureError as error:
             return _refused(str(error))
         stage = gr.update(value=blank(picture), visible=True)
-        return gr.update(visible=False), gr.update(value=None), stage, picture, None, {}, {}, _idle()
+        return gr.update(visible=False), None, stage, picture, None, {}, {}, _idle()
 
     async def _answer(
         self, engine: Engine, picture: Picture, question: Question, standing: Standing
@@ -239,7 +239,7 @@ def _buttons(running: bool) -> tuple[Any, Any]:
 
 def _refused(sentence: str) -> tuple[Any, ...]:
     """A picture was refused: nothing changes but the input, which is emptied, and the status."""
-    return gr.skip(), gr.update(value=None), *(gr.skip(),) * (TAKEN - 3), _problem(sentence)
+    return gr.skip(), None, *(gr.skip(),) * (TAKEN - 3), _problem(sentence)
 
 
 def _idle() -> dict[str, str]:

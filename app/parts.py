@@ -27,7 +27,8 @@ def picture_input() -> gr.Image:
     """Upload, drop, paste or webcam; hands over the path of the raw file, unopened.
 
     Gradio's own reading would open the file, and a broken one would raise there: here `app.ingest`
-    decides, so the component's preprocess is replaced.
+    decides, so the component's preprocess is replaced. It is emptied by a plain None: for an update Gradio would build
+    a new component for this visitor, without the replacement.
     """
     made = gr.Image(
         sources=["upload", "webcam", "clipboard"],

@@ -116,3 +116,12 @@ def test_a_file_that_is_too_large_is_refused_in_one_sentence(visit: OpenPage, sc
     page.set_input_files("#picture-in input[type=file]", [file])
     assert outcome(page) == "The file has 20.5 MB; at most 20 MB are accepted."
     expect(page.locator("#picture-in input[type=file]")).to_be_attached()
+
+
+def test_a_bad_file_after_a_good_one_is_refused_in_one_sentence_too(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, png(64, 64))
+    page.get_by_role("button", name="Remove picture").click()
+    file: Any = {"name": "text.png", "mimeType": "image/png", "buffer": b"just text"}
+    page.set_input_files("#picture-in input[type=file]", [file])
+    assert "not a picture" in outcome(page)
