@@ -14,7 +14,7 @@ from app.api.problems import ApiError, ClientGoneError
 from app.backend import NotReadyError
 from app.fetch import Fetcher
 from app.ingest import Limits, PictureError, decode_picture
-from app.listening import while_heard
+from app.listening import forget_caller, while_heard
 from app.models import Models, UnknownModelError
 from photon import PhotonError
 
@@ -116,6 +116,8 @@ class Endpoints:
             raise gr.Error(str(error), print_exception=False) from None
         except ClientGoneError:
             raise gr.Error("The client has left.", print_exception=False) from None  # nobody reads this
+        finally:
+            forget_caller()
 
     def _pixels(self, image: Any) -> Any:
         """Of an address, a data URL, or a file that a Gradio client uploaded. Raises PictureError and ApiError."""

@@ -1,4 +1,4 @@
-"""A program that leaves must not keep a batch row, also where it asked through one of Gradio's endpoints.
+"""Programs that ask through one of Gradio's endpoints: when they leave, nothing of theirs stays.
 
 When an event's stream is closed, Gradio marks the event and closes its generator, but lets a coroutine run to its end;
 so the coroutine looks itself. Who has asked and not yet opened a stream may still do so, and is not taken for gone.
@@ -44,3 +44,11 @@ def _leaving() -> Callable[[], Awaitable[bool]]:
         return request is not None and await request.is_disconnected()
 
     return gone
+
+
+def forget_caller() -> None:
+    """Let go of the session that Gradio makes for the call of a program that has none, and would keep."""
+    page, number = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    if page is not None:
+        page.state_holder.session_data.pop(number, None)
+        page.state_holder.time_last_used.pop(number, None)

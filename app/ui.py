@@ -31,6 +31,7 @@ from app.race_view import RaceView
 TITLE = "Photon Demo"
 QUEUE_SIZE = 512  # events that may wait in Gradio
 WORKERS = 256  # events that Gradio handles at once: the engine's own queue orders them and says when it is full
+SESSIONS = 1000  # visitors whose state is kept, the latest; each takes a tenth of a megabyte
 CACHE_S = 3600  # how long uploads are kept
 SWEEP_S = 300  # how often those that are older are looked for
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
@@ -68,6 +69,7 @@ def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
         Endpoints(models, handlers.limits, handlers.fetcher, handlers.upload_folder).add()
         _connect_batch(handlers, models, visit, asking, batch)
     page.max_threads = WORKERS
+    page.state_session_capacity = SESSIONS
     page.queue(max_size=QUEUE_SIZE, default_concurrency_limit=None)
     return page
 
