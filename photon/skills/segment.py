@@ -17,7 +17,8 @@ def segment_plan(context: SkillContext, ask: Ask) -> Plan:
     """{"path", "bbox", "polygons"} of the best object, and "objects", each with these and its "score".
 
     `path` is in 0..1 of the box, all else in 0..1 of the image; nothing found is an empty path and no bbox. A reader of
-    its stream gets {"bbox"}, then {"chunk"} by {"chunk"} the path, then `segment_end`.
+    its stream gets {"bbox"}, then {"chunk"} by {"chunk"} the path in that box, then `segment_end`: the same again, or
+    sharper where an outline is sharpened in the end.
     """
     plan: Callable[[SkillContext, Ask], Objects] = svg_plan
     if "segment" not in context.config.skills:

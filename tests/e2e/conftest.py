@@ -122,13 +122,14 @@ def slow(start_server: StartServer) -> Server:
     return start_server("-m", "tests.e2e.scripted_server", SCRIPTED_DELAY_S="20")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
+    """Its event loop runs in this thread while it is open: kept longer, it would break other tests' `asyncio.run`."""
     with sync_playwright() as playwright:
         yield playwright
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
