@@ -21,17 +21,7 @@ MAX_NAME_LENGTH = 100
 MAX_QUESTION_LENGTH = 1000
 MAX_OBJECTS = 150
 _COMMAS = re.compile("[,;\n،、，；]")
-_TURNING = (
-    "R",
-    "AL",
-    "RLE",
-    "RLO",
-    "RLI",
-    "LRE",
-    "LRO",
-    "LRI",
-    "FSI",
-)  # directions that reach beyond their own letters
+_TURNING = {"R", "AL", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"}  # directions that reach beyond their letters
 
 
 class QuestionError(ValueError):

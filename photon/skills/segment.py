@@ -8,8 +8,8 @@ from typing import Any
 from photon.result import Result
 from photon.skills.ask import Ask
 from photon.skills.base import Plan, SkillContext
-from photon.skills.segment_box import Objects, box_plan
-from photon.skills.segment_contour import contour_plan
+from photon.skills.segment_box import box_plan
+from photon.skills.segment_contour import Objects, contour_plan
 from photon.skills.segment_svg import svg_plan
 
 

@@ -5,19 +5,17 @@ Spatial references choose among the detected objects: of those around a referenc
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from photon.masks import Box
 from photon.masks.outlines import outlines
 from photon.skills.ask import Ask
-from photon.skills.base import Outside, SkillContext, Stage
+from photon.skills.base import Outside, SkillContext
 from photon.skills.detect import detect_request
 from photon.skills.outline import outline
-from photon.skills.segment_contour import referenced
-
-Objects = Generator[Stage, list[dict[str, Any]], tuple[list[dict[str, Any]], int]]
+from photon.skills.segment_contour import Objects, referenced
 
 
 def box_plan(context: SkillContext, ask: Ask) -> Objects:

@@ -11,9 +11,9 @@ from photon.models.moondream.reference import FullAttention
 from photon.models.moondream.region import size_bin
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
-from photon.training.dataset import SLIP, Asker, Batch, Mix
+from photon.training.dataset import BELIEVED, SLIP, Asker, Batch, Mix
 from photon.training.dense import compare_boxes, dense_loss
-from photon.training.losses import BlockAttention, answer_loss, answer_states, soft_target
+from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, soft_target
 from photon.training.recipe import FIRST_NAME
 from photon.training.train import STAGES, Trainer
 from tests.training.toy import TAUGHT, toy_batch, toy_config, toy_lexicon
@@ -167,3 +167,19 @@ def test_a_batch_moves_as_one() -> None:
 def test_the_names_of_a_lexicon_are_tokens_in_order() -> None:
     assert isinstance(toy_lexicon(), Lexicon)
     assert toy_config().text.vocab_size == FIRST_NAME + len(toy_lexicon().names)
+
+
+def test_a_strange_picture_changes_the_learned_half_of_a_token_alone(model: Moondream) -> None:
+    batch = toy_batch(4)
+    usual, strange = image_tokens(model, batch), image_tokens(model, batch, strange=1.0)
+    assert (usual - strange).abs().amax((1, 2)).min() > 0
+    batch.features[:] = batch.features[:1]
+    torch.testing.assert_close(image_tokens(model, batch, strange=1.0), image_tokens(model, batch))
+
+
+def test_so_many_absent_names_are_ones_that_the_lexical_path_believes_in() -> None:
+    seen = scene([1]) | {"word_index": np.full((64, 2), 4, np.int64), "word_weight": np.full((64, 2), 200, np.uint8)}
+    asker, rng = Asker(toy_config(), toy_lexicon(), Mix()), np.random.default_rng(0)
+    names = [name for _ in range(300) for name in asker._absent([1], seen, rng)]
+    others = (1 - BELIEVED) / TAUGHT  # drawn like any other
+    assert names.count(4) / len(names) == pytest.approx((BELIEVED + others) / (1 - others), abs=0.03)
