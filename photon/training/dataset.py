@@ -13,6 +13,7 @@ from photon.models.moondream.config import MoondreamConfig, TokenizerConfig
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.names import INCLUDES
 from photon.training.features import STEP
+from photon.training.telling import STRANGE, Teller
 
 MOST_ANSWERS = 10
 NO_QUERY = -1
@@ -33,7 +34,8 @@ class Batch:
 
     ids, coords, sizes: what each packed token is. query: which question it belongs to (-1: padding); step: its
     place in it. A target is -1 where nothing is asked: stop (0 or 1), x/y (`coord_target`, 0..1), `size_target` and
-    `look` (the scene's thing that they are about) belong to the token whose hidden state must give them.
+    `look` (the scene's thing that they are about) belong to the token whose hidden state must give them. strange:
+    how much of another picture each picture's learned half sees (see `losses.image_tokens`).
     """
 
     features: Tensor
@@ -53,6 +55,7 @@ class Batch:
     coord_target: Tensor
     size_target: Tensor
     look: Tensor
+    strange: Tensor
 
     def to(self, device: torch.device) -> Batch:
         return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
@@ -261,9 +264,18 @@ class _Packed:
         self.arrays["sizes" if is_size else "coords"][place] = value
 
 
-def make_batch(scenes: Scenes, indices: np.ndarray, asker: Asker, rng: np.random.Generator) -> Batch:
-    """The scenes `indices` with fresh questions."""
+def make_batch(
+    scenes: Scenes, indices: np.ndarray, asker: Asker, rng: np.random.Generator, teller: Teller | None = None
+) -> Batch:
+    """The scenes `indices` with fresh questions; a `teller` tells some of them, and some are strange."""
     rows = [scenes.scene(int(index)) for index in indices]
+    strange = np.zeros((len(rows), 1, 1), np.float32)
+    if teller:
+        drawn = rng.random(len(rows))
+        rows = [
+            teller.tell(row, rng) if chance < teller.share else row for row, chance in zip(rows, drawn, strict=True)
+        ]
+        strange = np.where(drawn < STRANGE, rng.uniform(0.3, 1, len(rows)), 0).astype(np.float32)[:, None, None]
     packed = [asker.ask(row, rng) for row in rows]
 
     def stacked(source: list[dict[str, np.ndarray]], name: str) -> Tensor:
@@ -278,5 +290,6 @@ def make_batch(scenes: Scenes, indices: np.ndarray, asker: Asker, rng: np.random
         boxes=stacked(rows, "boxes"),
         points=stacked(rows, "points"),
         contours=stacked(rows, "contours"),
+        strange=torch.from_numpy(strange),
         **{name: stacked(packed, name) for name in packed[0]},
     )

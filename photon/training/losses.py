@@ -57,17 +57,14 @@ def _weigh(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
     return torch.softmax(scores, dim=-1).to(v.dtype) @ v
 
 
-def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0, strange: float = 0.0) -> Tensor:
+def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor:
     """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them.
 
-    `strange`: share of the images whose learned half sees another picture through the own one, as it may on
-    photographs: things must then be found by the lexical half.
+    The learned half of a strange picture sees another one through its own, as it may on photographs: things must
+    then be found by the lexical half.
     """
-    tower, words, features = tower_of(model), Words(batch.word_index, batch.word_weight), batch.features
-    if strange:
-        chosen = torch.rand(len(features), 1, 1, device=features.device)
-        other = torch.where(chosen < strange, 0.3 + 0.7 * chosen / strange, 0.0)
-        features = torch.lerp(features, features.roll(1, 0), other)
+    tower, words = tower_of(model), Words(batch.word_index, batch.word_weight)
+    features = torch.lerp(batch.features, batch.features.roll(1, 0), batch.strange)
     learned = tower.learned(F.dropout(features, dropout))
     return learned + tower.pos_emb + tower.lexical(words, model.text.wte[FIRST_NAME:].detach())
 

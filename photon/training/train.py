@@ -32,6 +32,7 @@ from photon.training.losses import BlockAttention, answer_loss, answer_states, i
 from photon.training.priming import look_before, read_things
 from photon.training.recipe import initialise, photon_tiny, tower_of
 from photon.training.team import Team
+from photon.training.telling import Teller
 
 SEEING_SCALE, READING_SCALE = 0.7, 2.0
 """Rates of Muon in the projection and the blocks that see, on which all else rests, and in the blocks that read."""
@@ -40,13 +41,11 @@ SIZE_COST = 0.02
 """Cost of the mean square of the states. Left free, the dense loss let what all cells have in common grow to twenty
 times the norm of a token, and the names in the prompts were lost beside it."""
 
-STRANGE = 0.2
-"""Share of the training images whose features are mixed with another's (see `losses.image_tokens`)."""
-
 
 @dataclass(frozen=True)
 class Stage:
-    """`decay`: share of the time, at the end, over which the learning rate falls to zero."""
+    """`told`: share of the pictures that are told (see `telling`). `decay`: share of the time, at the end, over which
+    the learning rate falls to zero."""
 
     mix: Mix
     after: str | None
@@ -54,6 +53,7 @@ class Stage:
     dense: float = 1.0
     look: float = 0.0
     dropout: float = 0.0
+    told: float = 0.0
     batch: int = 24
     rate: float = 2e-3
     decay: float = 0.3
@@ -63,7 +63,7 @@ STAGES = {
     "dense": Stage(Mix(questions=0, length=1), None, answers=False, batch=48, rate=2.5e-3, dropout=0.1),
     "answers": Stage(Mix(length=96, questions=10), "dense", look=1.5, dropout=0.05, decay=0.0),
     "segments": Stage(Mix(0.36, 0.12, 128, 10), "answers", look=1.5, dropout=0.05, decay=0.0),
-    "finish": Stage(Mix(0.4, 0.15, 128, 10), "segments", look=1.5, dropout=0.05, decay=1.0),
+    "finish": Stage(Mix(0.4, 0.15, 128, 10), "segments", look=1.5, dropout=0.05, told=0.4, decay=1.0),
 }
 
 
@@ -109,9 +109,7 @@ class Trainer:
         """Parts of the loss. Answers train neither the image tokens nor what the first blocks see in them: letting
         them cost the tokens a quarter of their right names."""
         with torch.autocast(self.device.type, torch.bfloat16):
-            trains = torch.is_grad_enabled()
-            dropout, strange = (self.stage.dropout, STRANGE) if trains else (0.0, 0.0)
-            tokens = image_tokens(self.model, batch, dropout, strange)
+            tokens = image_tokens(self.model, batch, self.stage.dropout if torch.is_grad_enabled() else 0.0)
             parts: dict[str, Tensor] = {}
             if self.stage.answers:
                 attend = BlockAttention(batch.query, self.model.config.prefix_len)
@@ -202,7 +200,7 @@ def learning_rate(stage: Stage, share: float, images: int) -> float:
     return stage.rate * warm * max(fall, 0.0)
 
 
-def batches(scenes: Scenes, asker: Asker, size: int, seed: int) -> Iterator[Batch]:
+def batches(scenes: Scenes, asker: Asker, teller: Teller, size: int, seed: int) -> Iterator[Batch]:
     """Endless shuffled batches, two made ahead in a thread."""
     rng = np.random.default_rng(seed)
 
@@ -213,10 +211,10 @@ def batches(scenes: Scenes, asker: Asker, size: int, seed: int) -> Iterator[Batc
 
     source = orders()
     with ThreadPoolExecutor(1) as pool:
-        ahead = [pool.submit(make_batch, scenes, next(source), asker, rng) for _ in range(2)]
+        ahead = [pool.submit(make_batch, scenes, next(source), asker, rng, teller) for _ in range(2)]
         while True:
             ready = ahead.pop(0).result()
-            ahead.append(pool.submit(make_batch, scenes, next(source), asker, rng))
+            ahead.append(pool.submit(make_batch, scenes, next(source), asker, rng, teller))
             yield ready
 
 
@@ -240,7 +238,8 @@ def train(trainer: Trainer, arguments: argparse.Namespace, checkpoint: Path) -> 
     scenes, held_out = Scenes(arguments.features, "train"), Scenes(arguments.features, "validation")
     last, saved, count = time.monotonic(), trainer.spent_s, 0
     recent: dict[str, float] = {}
-    for batch in batches(scenes, asker, stage.batch // team.size, seed=trainer.images * 8 + team.rank):
+    teller = Teller(trainer.lexicon, stage.told)
+    for batch in batches(scenes, asker, teller, stage.batch // team.size, seed=trainer.images * 8 + team.rank):
         share = team.agree(trainer.spent_s / limit)
         if share >= 1:
             return

@@ -67,5 +67,6 @@ def toy_batch(size: int) -> Batch:
         boxes=torch.from_numpy(np.stack([row["boxes"] for row in rows])),
         points=torch.from_numpy(np.stack([row["points"] for row in rows])),
         contours=torch.from_numpy(np.stack([row["contours"] for row in rows])),
+        strange=torch.zeros(size, 1, 1),
         **{name: torch.from_numpy(np.stack([p[name] for p in packed])) for name in packed[0]},
     )

@@ -1,0 +1,109 @@
+"""Told pictures: the lexical path says what it would say of a photograph."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pytest
+
+from photon.training.dataset import Asker, Mix, Scenes, make_batch
+from photon.training.telling import DOUBTED, KIN, RECOGNISED, STRANGE, SURE, Teller
+from tests.training.toy import toy_config, toy_lexicon
+
+SIDE, WORDS = 6, 8
+SHOWN, WITHOUT_CLASS = 2, 1
+
+
+def scene(*names: int) -> dict[str, np.ndarray]:
+    """Each thing in a corner of its own; the lexical path believes a little in name 5 everywhere."""
+    cells = np.full((SIDE, SIDE), -1, np.int8)
+    for number in range(len(names)):
+        cells[:2, :2] = 0
+        if number:
+            cells[4:, 4:] = 1
+    index = np.tile(np.arange(10, 10 + WORDS, dtype=np.int16), (SIDE * SIDE, 1))
+    weight = np.zeros((SIDE * SIDE, WORDS), np.uint8)
+    index[:, 0], weight[:, 0] = 5, 60
+    return {
+        "names": np.array([*names, -1], np.int16),
+        "cells": cells.ravel(),
+        "word_index": index,
+        "word_weight": weight,
+    }
+
+
+def weight_of(name: int, seen: dict[str, np.ndarray]) -> np.ndarray:
+    """f64[SIDE, SIDE]: what each cell gives to a name."""
+    return ((seen["word_index"] == name) * seen["word_weight"]).max(1).reshape(SIDE, SIDE) / 255
+
+
+def told(count: int, *names: int) -> list[dict[str, np.ndarray]]:
+    teller, rng = Teller(toy_lexicon(), 1.0), np.random.default_rng(0)
+    return [teller.tell(scene(*names), rng) for _ in range(count)]
+
+
+def test_a_things_name_stands_where_it_shows_and_fades_around_it() -> None:
+    seen = [weight_of(SHOWN, one) for one in told(300, SHOWN)]
+    sure = [field for field in seen if field.max() > 0]
+    assert len(sure) / len(seen) == pytest.approx(RECOGNISED, abs=0.07)
+    assert all(SURE[0] - 0.01 <= field[:2, :2].max() <= SURE[1] for field in sure)
+    mean = np.mean(sure, axis=0)
+    assert mean[:2, :2].min() > 2 * mean[3:, 3:].max()
+
+
+def test_names_of_its_kind_are_doubted() -> None:
+    kin = [max(weight_of(name, one).max() for name in (0, 6)) for one in told(200, SHOWN)]
+    assert 0 < np.mean(np.array(kin) > 0) < 1
+    assert max(kin) <= DOUBTED[1] + 0.01
+    assert len(toy_lexicon().classes) < KIN
+
+
+def test_a_name_without_class_stays_unsaid() -> None:
+    assert not any(weight_of(WITHOUT_CLASS, one).any() for one in told(20, WITHOUT_CLASS))
+
+
+def test_what_the_path_said_itself_stays_and_its_arrays_are_left_alone() -> None:
+    before, teller = scene(SHOWN, 0), Teller(toy_lexicon(), 1.0)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert (weight_of(5, teller.tell(before, rng)) == weight_of(5, before)).all()
+    assert (before["word_index"] == scene(SHOWN, 0)["word_index"]).all()
+    assert (before["word_weight"] == scene(SHOWN, 0)["word_weight"]).all()
+
+
+def test_a_name_the_path_knew_is_not_said_twice() -> None:
+    before = scene(5)
+    lexicon = toy_lexicon()
+    lexicon.classes[5] = [9]
+    after = Teller(lexicon, 1.0).tell(before, np.random.default_rng(3))
+    spoken = ((after["word_index"] == 5) & (after["word_weight"] > 0)).sum(1)
+    assert spoken.max() == 1
+    assert weight_of(5, after)[:2, :2].max() >= SURE[0] - 0.01
+
+
+class OneScene:
+    """As `Scenes`, of the same picture always."""
+
+    def scene(self, index: int) -> dict[str, np.ndarray]:
+        zeros = {name: np.zeros((3, *shape), np.float32) for name, shape in SHAPES.items()}
+        features = np.zeros((SIDE * SIDE, 4), np.int8)
+        return {**scene(SHOWN, 0), **zeros, "features": features, "doubtful": np.array([-1])}
+
+
+SHAPES = {"boxes": (4,), "points": (2,), "contours": (16, 2)}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_so_many_pictures_of_a_batch_are_told_and_strange(share: float) -> None:
+    scenes, asker = cast(Scenes, OneScene()), Asker(toy_config(), toy_lexicon(), Mix(questions=0, length=1))
+    batch = make_batch(scenes, np.arange(500), asker, np.random.default_rng(0), Teller(toy_lexicon(), share))
+    fresh = scene(SHOWN, 0)["word_weight"] / np.float32(255)
+    changed = (batch.word_weight.numpy() != fresh).any((1, 2))
+    strange = batch.strange.ravel().numpy()
+    assert changed.mean() == pytest.approx(share * (1 - (1 - RECOGNISED) ** 2), abs=0.06)
+    assert (strange > 0).mean() == pytest.approx(STRANGE, abs=0.06)
+    assert strange.max() <= 1
+    plain = make_batch(scenes, np.arange(20), asker, np.random.default_rng(0))
+    assert not plain.strange.any()
+    assert (plain.word_weight.numpy() == fresh).all()
