@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 
 from photon.devices.base import Device, Event, Stream
+from photon.devices.heap import keep_freed_memory
 from photon.errors import DeviceError
 
 
@@ -99,6 +100,7 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         self.name = "cpu"
         self.torch_device = torch.device("cpu")
+        keep_freed_memory()  # before the workers start: each would take a heap of its own
         self.compute: CpuStream = CpuStream("photon-compute")
         self.copy: CpuStream = CpuStream("photon-copy")
 
