@@ -33,14 +33,17 @@ def split(name: str, metrics: Metrics, overheads: Overheads) -> dict[str, Any]:
 
     Post-processing is what the engine's total leaves after its named parts, plus the drawing here.
     """
-    named = metrics.preprocess_ms + metrics.queue_ms + metrics.prefill_ms + metrics.decode_ms
-    after = max(metrics.total_ms - named, 0.0) + overheads.drawing_ms
-    parts = (
-        ("ingest", "Ingest", overheads.ingest_ms),
+    inside = (
         ("preprocess", "Preprocessing", metrics.preprocess_ms),
+        ("encode", "Encoding", metrics.encode_ms),
         ("queue", "Queue", metrics.queue_ms),
         ("prefill", "Prefill", metrics.prefill_ms),
         ("decode", "Decode", metrics.decode_ms),
+    )
+    after = max(metrics.total_ms - sum(ms for _, _, ms in inside), 0.0) + overheads.drawing_ms
+    parts = (
+        ("ingest", "Ingest", overheads.ingest_ms),
+        *inside,
         ("post", "Post-processing", after),
     )
     return {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from photon.models.moondream.tower import Crops
 from photon.models.progress import Progress, unseen
 from photon.models.registry import LoadedModel, load_model
 from photon.request import Rgb
+from photon.runtime.encoding import encode
 from photon.runtime.executor import Executor, ModelExecutor
 from photon.runtime.runner import Runner
 from photon.runtime.slot import SlotSizes
@@ -78,8 +80,12 @@ def build_core(
     pool: ThreadPool,
     notify: Callable[[], None],
     make_runner: Callable[..., Runner] = Runner,
+    encode_ahead: Callable[[Any], Any] | None = None,
 ) -> Core:
-    """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture."""
+    """`executor` has a cache of `kv_pages` pages beside the scratch page; `notify` tells of a prepared picture.
+
+    `encode_ahead`: see `Preparation`.
+    """
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", SLOTS * config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
     max_tokens = max(config.max_prefill_tokens, shape.max_context)
@@ -93,7 +99,7 @@ def build_core(
     )
     runner = make_runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
     runner.warm_up()
-    preparation = Preparation(preprocess, pool, device.now, notify)
+    preparation = Preparation(preprocess, pool, device.now, notify, encode_ahead)
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
     adapters = AdapterSlots(config.max_adapters)
     admission = Admission(limits, rows, pages, prefixes, adapters, preparation)
@@ -152,6 +158,11 @@ def default_threads(model: Moondream) -> int:
     return 1 if weights <= ONE_THREAD_BYTES else os.cpu_count() or 1
 
 
+def spare_cores() -> bool:
+    """Whether a forward on the CPU, as many threads as it takes, leaves a core free."""
+    return torch.get_num_threads() < (os.cpu_count() or 1)
+
+
 def default_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
@@ -173,7 +184,9 @@ def start(loaded: LoadedModel, config: EngineConfig, device: Device, dtype: torc
     def notify() -> None:
         loop.notify()
 
-    core = build_core(ModelShape.of(model), config, total, device, executor, preprocess, pool, notify)
+    ahead = partial(encode, model) if on_cpu and spare_cores() else None
+    shape = ModelShape.of(model)
+    core = build_core(shape, config, total, device, executor, preprocess, pool, notify, encode_ahead=ahead)
     loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue, device.now)
     loop.start()
     masks = LazyMasks(config.mask_model, device.torch_device)

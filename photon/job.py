@@ -147,12 +147,15 @@ def metrics_of(sequences: SequenceOf[Sequence], trace: Trace, ended: float | Non
     """
     first = sequences[0].times
     end = max(s.times.ended for s in sequences)
-    prepared = max(0.0, min(first.prepare_end, first.launched) - max(first.prepare_start, first.submitted))
+    crops_at = max(first.encode_start, first.submitted)
+    cut = max(0.0, first.encode_start - max(first.prepare_start, first.submitted))
+    encoded = max(0.0, min(first.prepare_end, first.launched) - crops_at)
     return Metrics(
         request_id=sequences[0].id,
         mode=sequences[0].mode,
-        preprocess_ms=1e3 * prepared,
-        queue_ms=1e3 * (first.launched - first.submitted - prepared),
+        preprocess_ms=1e3 * cut,
+        encode_ms=1e3 * encoded,
+        queue_ms=1e3 * (first.launched - first.submitted - cut - encoded),
         prefill_ms=1e3 * (first.first_token - first.launched),
         time_to_first_token_ms=1e3 * (first.first_token - first.submitted),
         decode_ms=1e3 * (end - first.first_token),

@@ -58,12 +58,14 @@ class StepRecord(NamedTuple):
 class Metrics:
     """One request's time, milliseconds. `device_busy` is the share of its span in which the compute stream worked.
 
+    `encode_ms` is the picture's encoding where that runs ahead of the prefill, 0 where it is part of the prefill.
     `prompt_tokens` are those of its first prompt, the picture's among them; `tokens` are all that were generated.
     """
 
     request_id: int
     mode: Mode
     preprocess_ms: float
+    encode_ms: float
     queue_ms: float
     prefill_ms: float
     time_to_first_token_ms: float

@@ -113,6 +113,7 @@ def describe(skill: str, name: str, result: Result) -> str:
 
 def times(m: Metrics) -> str:
     return (
-        f"{m.mode}: {m.total_ms:.1f} ms in all; preprocessing {m.preprocess_ms:.1f}, queue {m.queue_ms:.1f}, "
+        f"{m.mode}: {m.total_ms:.1f} ms in all; preprocessing {m.preprocess_ms:.1f}, "
+        f"encoding {m.encode_ms:.1f}, queue {m.queue_ms:.1f}, "
         f"prefill {m.prefill_ms:.1f}, decode {m.decode_ms:.1f} ms; {m.tokens} tokens"
     )

@@ -14,6 +14,7 @@ from photon.models.moondream.model import Moondream
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
 from photon.runtime.backends import choose
 from photon.runtime.columns import ColumnAttention, Columns
+from photon.runtime.encoding import image_tokens
 from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
 
@@ -32,7 +33,7 @@ class Executor(Protocol):
         """Put an adapter into a slot that no launched work uses any more."""
 
     def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
-        """Encode images and write their prefixes (BOS + image tokens) to their pages."""
+        """Encode images, unless that was done ahead, and write their prefixes (BOS + image tokens) to their pages."""
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None: ...
 
@@ -74,7 +75,7 @@ class ModelExecutor:
 
     def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
         self._forget_columns()
-        x = self._model.prefix(self._model.vision(list(crops)))
+        x = self._model.prefix(image_tokens(self._model, crops))
         attend = PrefixAttention(self.cache, pages, x.shape[1])
         self._model.text(x, torch.arange(x.shape[1], device=x.device), attend, self._adapters.batch(adapters))
 

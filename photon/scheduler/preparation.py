@@ -1,4 +1,7 @@
-"""Pictures become crops in a small thread pool, ahead of their admission and never on the tick thread."""
+"""Pictures become crops in a small thread pool, ahead of their admission and never on the tick thread.
+
+Where the device leaves a core free, the crops are encoded there too (see `photon.runtime.encoding`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,17 @@ from photon.request import ImageRef
 @dataclass
 class _Job:
     start_s: float
+    crops_s: float = 0.0
     end_s: float = 0.0
     crops: Any = None
     error: BaseException | None = None
 
 
 class Preparation:
-    """One job a picture, whoever asks. `notify` is called on a pool thread and must hand over to the engine thread."""
+    """One job a picture, whoever asks. `notify` is called on a pool thread and must hand over to the engine thread.
+
+    `encode` makes what a prefill takes instead of crops; None leaves the encoding to the prefill.
+    """
 
     def __init__(
         self,
@@ -27,11 +34,13 @@ class Preparation:
         pool: Executor,
         clock: Callable[[], float],
         notify: Callable[[], None],
+        encode: Callable[[Any], Any] | None = None,
     ) -> None:
         self._preprocess = preprocess
         self._pool = pool
         self._clock = clock
         self._notify = notify
+        self._encode = encode
         self._jobs: dict[bytes, _Job] = {}
 
     def start(self, image: ImageRef) -> None:
@@ -43,9 +52,12 @@ class Preparation:
         def run() -> None:
             try:
                 job.crops = self._preprocess(image.pixels)
+                job.crops_s = self._clock()
+                if self._encode:
+                    job.crops = self._encode(job.crops)
             except Exception as error:
                 job.error = error
-            job.end_s = self._clock()
+            job.end_s = self._clock() if self._encode or job.error else job.crops_s
             self._notify()
 
         self._pool.submit(run)

@@ -111,7 +111,8 @@ class Scheduler:
         assert sequence.request.image is not None
         job = self._preparation.find(sequence.request.image.key)
         assert job is not None
-        sequence.times.prepare_start, sequence.times.prepare_end = job.start_s, job.end_s
+        times = sequence.times
+        times.prepare_start, times.encode_start, times.prepare_end = job.start_s, job.crops_s, job.end_s
         step.leaders.append(sequence)
         step.crops.append(job.crops)
 

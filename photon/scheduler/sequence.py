@@ -34,6 +34,7 @@ class Times:
 
     submitted: float = 0.0
     prepare_start: float = 0.0
+    encode_start: float = 0.0
     prepare_end: float = 0.0
     launched: float = 0.0
     first_token: float = 0.0

@@ -5,8 +5,9 @@ const AXIS = 22;
 const HINTS = {
   ingest: "Having the picture's pixels at hand: from memory, or decoded again from the file",
   preprocess: "Resizing and cutting the picture for the vision encoder",
+  encode: "The vision encoder, where it runs on a core of its own ahead of the prefill; else part of the prefill",
   queue: "Waiting for a place in the batch",
-  prefill: "Encoding the picture and the prompt, up to the first token",
+  prefill: "The decoder over picture and prompt, up to the first token; the vision encoder too where it has no time of its own",
   decode: "One token after the other, up to the last",
   post: "Building the result and its drawing",
 };

@@ -179,6 +179,7 @@ class ScriptedEngine:
             request_id=request,
             mode="pipelined" if pipelined else "blocking",
             preprocess_ms=2.0,
+            encode_ms=0.0,
             queue_ms=1.0,
             prefill_ms=8.0,
             time_to_first_token_ms=11.0,

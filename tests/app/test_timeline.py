@@ -16,11 +16,12 @@ METRICS = Metrics(
     request_id=7,
     mode="pipelined",
     preprocess_ms=2.0,
+    encode_ms=3.0,
     queue_ms=1.0,
     prefill_ms=8.0,
-    time_to_first_token_ms=11.0,
+    time_to_first_token_ms=14.0,
     decode_ms=20.0,
-    total_ms=32.0,
+    total_ms=35.0,
     tokens=9,
     steps=9,
     zombie_steps=1,
@@ -63,17 +64,18 @@ def test_the_parts_of_a_request_add_up_to_its_total() -> None:
     assert parts == {
         "ingest": 0.5,
         "preprocess": 2.0,
+        "encode": 3.0,
         "queue": 1.0,
         "prefill": 8.0,
         "decode": 20.0,
         "post": 1.25,
     }
-    assert made["total_ms"] == pytest.approx(sum(parts.values())) == pytest.approx(32.75)
-    assert (made["first_token_ms"], made["tokens"], made["device_busy"]) == (11.0, 9, 0.9123)
+    assert made["total_ms"] == pytest.approx(sum(parts.values())) == pytest.approx(35.75)
+    assert (made["first_token_ms"], made["tokens"], made["device_busy"]) == (14.0, 9, 0.9123)
 
 
 def test_post_processing_is_never_negative() -> None:
-    metrics = dataclasses.replace(METRICS, total_ms=30.0)
+    metrics = dataclasses.replace(METRICS, total_ms=33.0)
     assert split("cat", metrics, Overheads(0, 0))["parts"][-1]["ms"] == 0
 
 

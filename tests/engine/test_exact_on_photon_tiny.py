@@ -6,6 +6,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from photon.devices.cpu import CpuDevice
 from photon.loop import EngineLoop
 from photon.models.registry import LoadedModel, load_model
 from photon.request import ImageRef, Token
+from photon.runtime.encoding import encode
 from photon.runtime.executor import ModelExecutor
 from photon.skills import PLANS, Ask, SkillContext
 
@@ -48,6 +50,7 @@ class Running:
             model.vision.preprocess,
             self.pool,
             lambda: self.loop.notify(),
+            encode_ahead=None if margins else partial(encode, model),
         )
         self.loop = EngineLoop(self.core.scheduler, self.core.admission, self.core.trace, 10_000)
         self.loop.start()

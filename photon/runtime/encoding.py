@@ -1,0 +1,38 @@
+"""Pictures that are encoded before their prefill, on a core that decoding leaves free.
+
+A small decoder keeps one thread of the CPU busy; the vision tower of the next picture then runs beside it, instead of
+standing between two of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from photon.models.moondream.model import Moondream
+from photon.models.moondream.tower import Crops
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """tokens: [1, n_tokens, F], what the vision tower makes of one picture."""
+
+    tokens: Tensor
+
+
+@torch.inference_mode()
+def encode(model: Moondream, crops: Crops) -> Encoded:
+    """On any thread; the tower's parameters are only read."""
+    return Encoded(model.vision([crops]))
+
+
+def image_tokens(model: Moondream, prepared: Sequence[Crops | Encoded]) -> Tensor:
+    """[n, n_tokens, F]: those of pictures that are all encoded, or of all the others in one batch."""
+    encoded = [one.tokens for one in prepared if isinstance(one, Encoded)]
+    if encoded:
+        return torch.cat(encoded)
+    tokens: Tensor = model.vision([one for one in prepared if isinstance(one, Crops)])
+    return tokens
