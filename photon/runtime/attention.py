@@ -34,10 +34,6 @@ class PagedCache:
         self._flat[layer, 0].index_copy_(0, where, k)
         self._flat[layer, 1].index_copy_(0, where, v)
 
-    def write_all(self, where: Tensor, kv: Tensor) -> None:
-        """All layers at once. `where` int64 [n]: flat positions; kv [layers, 2, n, h_kv, d]."""
-        self._flat.index_copy_(2, where, kv)
-
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         """Copy whole pages, all layers. int64 [n] each."""
         self.kv.index_copy_(2, target, self.kv.index_select(2, source))

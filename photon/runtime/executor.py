@@ -13,7 +13,6 @@ from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
 from photon.runtime.backends import choose
-from photon.runtime.columns import ColumnAttention, Columns
 from photon.runtime.encoding import image_tokens
 from photon.runtime.lora import AdapterBank
 from photon.runtime.sampling import SampleNeeds, Sampler
@@ -54,8 +53,8 @@ class Executor(Protocol):
 class ModelExecutor:
     """Runs a `Moondream` model.
 
-    `eager`: for steps that are not captured. Decoding rows are then laid side by side, and logits are left to
-    sampling, which knows whether any row chooses between ids.
+    `eager`: for steps that are not captured. Logits are then left to sampling, which knows whether any row chooses
+    between ids.
     """
 
     def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int, eager: bool = False) -> None:
@@ -64,7 +63,6 @@ class ModelExecutor:
         self.cache = PagedCache(
             text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
-        self._columns = Columns(self.cache, config.kv_memory_mb * 2**20 // 2) if eager else None
         self._eager = eager
         self._backend = choose(device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
@@ -74,19 +72,16 @@ class ModelExecutor:
         self._adapters.load(slot, adapter)
 
     def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
-        self._forget_columns()
         x = self._model.prefix(image_tokens(self._model, crops))
         attend = PrefixAttention(self.cache, pages, x.shape[1])
         self._model.text(x, torch.arange(x.shape[1], device=x.device), attend, self._adapters.batch(adapters))
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
-        self._forget_columns()
         self.cache.copy_pages(source, target)
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
     ) -> Outputs:
-        self._forget_columns()
         x = self._model.embed(ids, values[..., 0], values[..., 1:])
         attend = PagedAttention(self.cache, self._backend, pages, positions, valid)
         hidden = self._model.text(x, positions, attend, self._adapters.batch(adapters))
@@ -97,18 +92,9 @@ class ModelExecutor:
     def decode(self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None) -> Outputs:
         x = self._model.embed(ids, values[:, 0], values[:, 1:])
         at = positions.unsqueeze(1)
-        columns = self._columns if self._columns and self._columns.fits(pages) else None
-        attend = columns.start(pages, positions) if columns else PagedAttention(self.cache, self._backend, pages, at)
+        attend = PagedAttention(self.cache, self._backend, pages, at)
         hidden = self._model.text(x.unsqueeze(1), at, attend, self._adapters.batch(adapters)).squeeze(1)
-        if isinstance(attend, ColumnAttention):
-            attend.finish()
-        else:
-            self._forget_columns()
         return self._outputs(hidden)
 
     def _outputs(self, hidden: Tensor) -> Outputs:
         return hidden, None if self._eager else self._model.logits(hidden)
-
-    def _forget_columns(self) -> None:
-        if self._columns:
-            self._columns.forget()

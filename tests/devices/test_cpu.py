@@ -1,4 +1,4 @@
-"""The CPU device: two workers in order, events that hold their record, and no host wait but the one asked for."""
+"""The CPU device: a worker in order, events that hold their record, and no host wait but the one asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from photon.devices.cpu import CpuDevice
+from photon.devices.cpu import CpuDevice, CpuStream
 from photon.errors import DeviceError
 
 
@@ -31,33 +31,34 @@ def test_work_of_a_stream_runs_in_order_while_the_host_goes_on(device: CpuDevice
     assert done == [0, 1, 2, 3, 4]
 
 
-def test_the_copy_stream_waits_for_an_event_and_not_for_what_comes_after_it(device: CpuDevice) -> None:
+def test_a_copy_follows_what_was_enqueued_before_it_and_waits_for_nothing_after_it(device: CpuDevice) -> None:
     gate, done = threading.Event(), list[str]()
     ready, copied = device.event(), device.event()
-    device.compute.run(lambda: done.append("forward"))
+    device.compute.run(lambda: done.append("sampling"))
     device.compute.record(ready)
-    device.compute.run(lambda: gate.wait() and None)
     device.copy.wait(ready)
     device.copy.run(lambda: done.append("copy"))
     device.copy.record(copied)
+    device.compute.run(lambda: gate.wait() and None)
     copied.synchronize()
-    assert done == ["forward", "copy"]
+    assert done == ["sampling", "copy"]
     gate.set()
 
 
 def test_a_waiter_holds_on_to_the_record_that_it_saw(device: CpuDevice) -> None:
     first, second = threading.Event(), threading.Event()
-    event, copied = device.event(), device.event()
+    event, copied, other = device.event(), device.event(), CpuStream("other")
     device.compute.run(lambda: first.wait() and None)
     device.compute.record(event)
-    device.copy.wait(event)
-    device.copy.record(copied)
+    other.wait(event)
+    other.record(copied)
     device.compute.run(lambda: second.wait() and None)
     device.compute.record(event)
     first.set()
     copied.synchronize()  # although the second record has not happened
     second.set()
     event.synchronize()
+    other.close()
 
 
 def test_times_of_events_are_on_the_clock_of_the_device_and_in_order(device: CpuDevice) -> None:
