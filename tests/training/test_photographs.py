@@ -17,12 +17,12 @@ from photon.training.photographs import PhotographSet
 
 FOLDER = Path(__file__).parents[1] / "data" / "photos"
 FLOORS = {
-    "mean_over_queries": {"point_f1": 0.24, "detect_f1": 0.12, "segment_miou": 0.11},
-    "off_centre": {"point_f1": 0.10, "detect_f1": 0.10},
+    "mean_over_queries": {"point_f1": 0.31, "detect_f1": 0.25, "segment_miou": 0.17},
+    "off_centre": {"point_f1": 0.19, "detect_f1": 0.15},
 }
 """A little below what the released weights reach; raise them with the weights."""
 
-MOST_FALSE_ALARMS = 0.06
+MOST_FALSE_ALARMS = 0.05
 MOST_REFUSED = 0.17
 
 
