@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import cv2
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from photon.models.moondream.config import MoondreamConfig, TokenizerConfig
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.names import INCLUDES
 from photon.training.features import STEP
-from photon.training.telling import STRANGE, Teller
+from photon.training.telling import Teller
 
 MOST_ANSWERS = 10
 NO_QUERY = -1
@@ -26,6 +27,12 @@ SLIP = 0.05
 BELIEVED = 0.25
 """Share of the absent names that the lexical path believes in. With half of them decoders learn to distrust it, and
 photographs, of which the rest of a token knows little, are then answered by silence."""
+
+SURELY = 90
+"""The weight, of 255, from which on the lexical path believes in a word."""
+
+UNTAUGHT = 0.2
+"""Share of the other absent names that may be any that the lexical path knows."""
 
 
 @dataclass
@@ -62,7 +69,7 @@ class Batch:
 
 
 class Scenes:
-    """All finished shards of one split, memory-mapped; indexable by scene number."""
+    """All finished shards of some splits, memory-mapped; indexable by scene number."""
 
     ARRAYS = (
         "features",
@@ -76,21 +83,27 @@ class Scenes:
         "doubtful",
     )
 
-    def __init__(self, folder: Path, split: str) -> None:
-        shards = sorted(folder.glob(f"{split}-*"))
-        if not shards:
-            raise FileNotFoundError(f"There are no shards of {split} scenes in {folder}.")
-        self._shards = [
-            {name: np.load(shard / f"{name}.npy", mmap_mode="r") for name in self.ARRAYS} for shard in shards
-        ]
+    def __init__(self, folder: Path, *splits: str) -> None:
+        self._shards: list[dict[str, np.ndarray]] = []
+        self._dressed: list[bool] = []
+        for split in splits:
+            shards = sorted(folder.glob(f"{split}-*"))
+            if not shards:
+                raise FileNotFoundError(f"There are no shards of {split} scenes in {folder}.")
+            self._dressed += [split == "dressed"] * len(shards)
+            self._shards += [
+                {name: np.load(shard / f"{name}.npy", mmap_mode="r") for name in self.ARRAYS} for shard in shards
+            ]
         self._each = len(self._shards[0]["names"])
 
     def __len__(self) -> int:
         return self._each * len(self._shards)
 
     def scene(self, index: int) -> dict[str, np.ndarray]:
+        """The arrays of one scene (see `features`), and `dressed`: bool[]."""
         shard, row = divmod(index, self._each)
-        return {name: array[row] for name, array in self._shards[shard].items()}
+        arrays = {name: array[row] for name, array in self._shards[shard].items()}
+        return {**arrays, "dressed": np.array(self._dressed[shard])}
 
 
 @dataclass
@@ -113,8 +126,11 @@ class Asker:
         self.answers_to = {
             number: {number, *(index[other] for other in INCLUDES.get(name, ()) if other in index)}
             for name, number in index.items()
-            if number < lexicon.taught
         }
+        self._asked_for: dict[int, set[int]] = {number: set() for number in self.answers_to}
+        for number, kinds in self.answers_to.items():
+            for kind in kinds:
+                self._asked_for[kind].add(number)
 
     def ask(self, scene: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Packed questions of one scene: the per-token arrays of `Batch`, each of `mix.length`."""
@@ -134,16 +150,21 @@ class Asker:
 
     def _present(self, shown: list[int], scene: dict[str, np.ndarray]) -> list[int]:
         doubtful = set(scene["doubtful"].tolist())
-        names = {n for n, kinds in self.answers_to.items() if kinds & set(shown) and not kinds & doubtful}
-        return sorted(names)
+        names = set().union(*(self._asked_for[thing] for thing in shown))
+        return sorted(name for name in names if not self.answers_to[name] & doubtful)
 
     def _absent(self, shown: list[int], scene: dict[str, np.ndarray], rng: np.random.Generator) -> list[int]:
-        """Taught names that nothing here answers to, `BELIEVED` of them words that the lexical path believes in."""
-        barred = set(shown) | set(scene["doubtful"].tolist())
-        likely = scene["word_index"][scene["word_weight"] > 90]
-        drawn = rng.integers(self.taught, size=16).tolist()
-        believed = rng.permutation(likely[likely < self.taught])[:16].tolist() if likely.size else []
-        mixed = [believed.pop() if believed and rng.random() < BELIEVED else name for name in drawn]
+        """Names that nothing here answers to, `BELIEVED` of them words that the lexical path believes in where things
+        are. What it believes in elsewhere may well be there, in the photograph behind them, and is not asked for."""
+        likely, behind = scene["word_weight"] > SURELY, _behind(scene["cells"])
+        barred = {*shown, *scene["doubtful"].tolist(), *scene["word_index"][behind][likely[behind]].tolist()}
+        wrong = scene["word_index"][~behind][likely[~behind]]
+        wrong = wrong[wrong < self.taught]
+        believed = rng.permutation(wrong)[:16].tolist() if wrong.size else []
+        drawn = np.where(
+            rng.random(16) < UNTAUGHT, rng.integers(len(self.answers_to), size=16), rng.integers(self.taught, size=16)
+        )
+        mixed = [believed.pop() if believed and rng.random() < BELIEVED else int(name) for name in drawn]
         return [name for name in mixed if not self.answers_to[name] & barred]
 
     def _list(self, packed: _Packed, name: int, scene: dict[str, np.ndarray], rng: np.random.Generator) -> None:
@@ -169,6 +190,13 @@ class Asker:
         """(prefix, object and suffix): spatial references go between."""
         template = self.tokens.templates[skill]
         return template["prefix"], [self.first + name, *template["suffix"]]
+
+
+def _behind(cells: np.ndarray) -> np.ndarray:
+    """bool[cells]: where nothing but the background shows, nor in a neighbour."""
+    side = round(len(cells) ** 0.5)
+    shows = (cells >= 0).astype(np.uint8).reshape(side, side)
+    return np.asarray(cv2.dilate(shows, np.ones((3, 3), np.uint8)) == 0).ravel()
 
 
 class _Packed:
@@ -269,13 +297,9 @@ def make_batch(
 ) -> Batch:
     """The scenes `indices` with fresh questions; a `teller` tells some of them, and some are strange."""
     rows = [scenes.scene(int(index)) for index in indices]
-    strange = np.zeros((len(rows), 1, 1), np.float32)
+    strange = np.zeros(len(rows), np.float32)
     if teller:
-        drawn = rng.random(len(rows))
-        rows = [
-            teller.tell(row, rng) if chance < teller.share else row for row, chance in zip(rows, drawn, strict=True)
-        ]
-        strange = np.where(drawn < STRANGE, rng.uniform(0.3, 1, len(rows)), 0).astype(np.float32)[:, None, None]
+        rows, strange = teller.tell_some(rows, rng)
     packed = [asker.ask(row, rng) for row in rows]
 
     def stacked(source: list[dict[str, np.ndarray]], name: str) -> Tensor:
@@ -290,6 +314,6 @@ def make_batch(
         boxes=stacked(rows, "boxes"),
         points=stacked(rows, "points"),
         contours=stacked(rows, "contours"),
-        strange=torch.from_numpy(strange),
+        strange=torch.from_numpy(strange[:, None, None]),
         **{name: stacked(packed, name) for name in packed[0]},
     )

@@ -52,25 +52,24 @@ class DenseHeads(nn.Module):
         self.seen = Reading(dim)
 
 
-def dense_loss(
-    model: Moondream, heads: DenseHeads, tokens: Tensor, seen: Tensor, batch: Batch, taught: int
-) -> dict[str, Tensor]:
+def dense_loss(model: Moondream, heads: DenseHeads, tokens: Tensor, seen: Tensor, batch: Batch) -> dict[str, Tensor]:
     """Losses of both readings, averaged ("word", "box", "shape"), and how well the second one does.
 
     "right": share of a thing's cells that name it; "iou": their mean overlap with its box, every thing counting alike.
     """
-    words = model.text.wte[FIRST_NAME : FIRST_NAME + taught]
-    first = _reading_loss(heads.tokens(tokens, words), batch, taught)
-    second = _reading_loss(heads.seen(seen, words), batch, taught)
+    words = model.text.wte[FIRST_NAME:]
+    first = _reading_loss(heads.tokens(tokens, words), batch)
+    second = _reading_loss(heads.seen(seen, words), batch)
     parts = {name: (first[name] + 2 * second[name]) / 3 for name in ("word", "box", "shape")}
     return parts | {name: second[name].detach() for name in ("right", "iou")}
 
 
-def _reading_loss(reading: tuple[Tensor, Tensor], batch: Batch, taught: int) -> dict[str, Tensor]:
+def _reading_loss(reading: tuple[Tensor, Tensor], batch: Batch) -> dict[str, Tensor]:
     scores, thing = reading
+    background = scores.shape[-1] - 1
     shown = batch.cells >= 0
     owner = batch.cells.clamp_min(0)
-    label = torch.where(shown, batch.names.gather(1, owner), taught)
+    label = torch.where(shown, batch.names.gather(1, owner), background)
     weight = torch.where(shown, 1.0, BACKGROUND_WEIGHT)
     per_cell = F.cross_entropy(scores.flatten(0, 1), label.flatten(), reduction="none").view_as(weight)
     share = shown / cells_of_owner(batch)

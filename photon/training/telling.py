@@ -4,6 +4,9 @@ The frozen classifier recognises photographs and hardly ever drawings: of things
 half get no weight at all for their own name. Trained on that alone, a decoder learns that the path is silent, and
 answers photographs by silence. So some pictures are told: the names of their things stand in the cells that show them,
 patchy and blurred, beside weaker ones of the same kind, as the classifier doubts.
+
+Most names of the classifier belong to no drawing at all. For them some strange pictures, whose learned half knows
+little of what is there, are renamed: their things get names out of all that the classifier has, and are told by these.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ import numpy as np
 
 from photon.training.data.lexicon import Lexicon
 
-STRANGE = 0.2
-"""Share of the pictures whose learned half sees another picture as well."""
+STRANGE, MIXED = 0.2, (0.3, 1.0)
+"""Share of the pictures whose learned half sees another picture as well, and how much of it."""
+
+RENAMED = 0.6
+"""Share of the strange and of the dressed ones that are renamed."""
 
 RECOGNISED = 0.85
 """Share of a told picture's things whose names stand in it."""
 
-SURE, DOUBTED = (0.75, 1.0), (0.35, 0.8)
+SURE, DOUBTED = (0.65, 1.0), (0.35, 0.8)
 """Weights of a thing's own name where it is seen best, and of names of the same kind."""
 
 KIN = 12
@@ -29,6 +35,10 @@ SPREAD, PATCHES = 0.45, 0.3
 """What a cell of distance costs the weight, and the standard deviation of its unevenness."""
 
 
+Scene = dict[str, np.ndarray]
+"""The arrays of one cached scene (see `features`)."""
+
+
 class Teller:
     """Tells a share of the pictures; `lexicon` knows which names the classifier has classes for."""
 
@@ -36,14 +46,38 @@ class Teller:
         self.share = share
         self._classes = lexicon.classes
         self._named = {number: name for name, numbers in enumerate(lexicon.classes) for number in numbers}
+        self._sayable = [name for name, numbers in enumerate(lexicon.classes) if numbers]
 
-    def tell(self, scene: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def tell_some(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[list[Scene], np.ndarray]:
+        """Scenes, `share` of the usual ones told and all dressed ones (see `dressing`), and f32[scenes]: how much of
+        another picture each one's learned half sees."""
+        told: list[Scene] = []
+        strange = np.zeros(len(scenes), np.float32)
+        for number, scene in enumerate(scenes):
+            chance = rng.random()
+            if scene["dressed"]:
+                scene = self.tell(self.rename(scene, rng) if chance < RENAMED else scene, rng, recognised=1.0)
+            elif chance < min(STRANGE * RENAMED, self.share):
+                scene = self.tell(self.rename(scene, rng), rng, recognised=1.0)
+            elif chance < self.share:
+                scene = self.tell(scene, rng)
+            if chance < STRANGE and not scene["dressed"]:
+                strange[number] = rng.uniform(*MIXED)
+            told.append(scene)
+        return told, strange
+
+    def rename(self, scene: Scene, rng: np.random.Generator) -> Scene:
+        """The scene with another name for each of its names."""
+        given = {name: name if name < 0 else rng.choice(self._sayable) for name in set(scene["names"].tolist())}
+        return {**scene, "names": np.array([given[name] for name in scene["names"].tolist()], scene["names"].dtype)}
+
+    def tell(self, scene: Scene, rng: np.random.Generator, recognised: float = RECOGNISED) -> Scene:
         """The scene (see `features`) with other word_index [cells, k] and word_weight uint8 [cells, k]."""
         index, weight = scene["word_index"].copy(), scene["word_weight"].copy()
         slot = index.shape[1]
         for number, name in enumerate(scene["names"]):
             shows = scene["cells"] == number
-            if name < 0 or not self._classes[name] or not shows.any() or rng.random() > RECOGNISED:
+            if name < 0 or not self._classes[name] or not shows.any() or rng.random() > recognised:
                 continue
             for word, peak in ((int(name), rng.uniform(*SURE)), (self._kin(int(name), rng), rng.uniform(*DOUBTED))):
                 slot = slot - 1 if slot > index.shape[1] // 2 else index.shape[1] - 1

@@ -1,8 +1,9 @@
 """Trains photon-tiny on cached scenes, stage by stage, by the clock.
 
 ``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 10``, then stages
-``answers`` (point and detect), ``segments`` (all three) and ``finish`` (the same at a falling rate). A stage starts
-from the one before it and goes on from its own checkpoint after an interruption.
+``answers`` (point and detect), ``segments`` (all three), ``finish`` (the same at a falling rate) and ``adapt`` (once
+more, with copies of the tower's last stages that adapt). A stage starts from the one before it and goes on from its
+own checkpoint after an interruption.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import spawn
 
 from photon.models.moondream.config import MoondreamConfig
+from photon.models.moondream.efficientnet import LAST, SameConv
 from photon.models.moondream.model import Moondream
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon
@@ -30,12 +32,15 @@ from photon.training.features import LITE0
 from photon.training.lite0 import load_lite0
 from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, seen_states
 from photon.training.priming import look_before, read_things
-from photon.training.recipe import initialise, photon_tiny, tower_of
+from photon.training.recipe import initialise, photon_tiny, tower_of, widened
 from photon.training.team import Team
 from photon.training.telling import Teller
 
 SEEING_SCALE, READING_SCALE = 0.7, 2.0
 """Rates of Muon in the projection and the blocks that see, on which all else rests, and in the blocks that read."""
+
+ADAPTING_SCALE = 0.25
+"""Rate in the adapted stages: they start as the published network's."""
 
 SIZE_COST = 0.02
 """Cost of the mean square of the states. Left free, the dense loss let what all cells have in common grow to twenty
@@ -44,8 +49,9 @@ times the norm of a token, and the names in the prompts were lost beside it."""
 
 @dataclass(frozen=True)
 class Stage:
-    """`told`: share of the pictures that are told (see `telling`). `decay`: share of the time, at the end, over which
-    the learning rate falls to zero."""
+    """`told`: share of the usual pictures that are told (see `telling`). `splits`: which scenes are seen. `adapted`:
+    whether copies of the tower's last stages are trained. `decay`: share of the time, at the end, over which the
+    learning rate falls to zero."""
 
     mix: Mix
     after: str | None
@@ -54,6 +60,8 @@ class Stage:
     look: float = 0.0
     dropout: float = 0.0
     told: float = 0.0
+    splits: tuple[str, ...] = ("train",)
+    adapted: bool = False
     batch: int = 24
     rate: float = 2e-3
     decay: float = 0.3
@@ -64,6 +72,17 @@ STAGES = {
     "answers": Stage(Mix(length=96, questions=10), "dense", look=1.5, dropout=0.05, decay=0.0),
     "segments": Stage(Mix(0.36, 0.12, 128, 10), "answers", look=1.5, dropout=0.05, decay=0.0),
     "finish": Stage(Mix(0.4, 0.15, 128, 10), "segments", look=1.5, dropout=0.05, told=0.4, decay=1.0),
+    "adapt": Stage(
+        Mix(0.4, 0.15, 128, 10),
+        "finish",
+        look=1.5,
+        dropout=0.05,
+        told=0.4,
+        splits=("train", "dressed"),
+        adapted=True,
+        batch=32,
+        decay=1.0,
+    ),
 }
 
 
@@ -74,19 +93,27 @@ class Trainer:
         self, stage: Stage, lexicon: Lexicon, device: torch.device, config: MoondreamConfig | None = None
     ) -> None:
         self.stage, self.lexicon, self.device = stage, lexicon, device
-        self.model = Moondream(config or photon_tiny(lexicon))
+        self.model = Moondream(config or photon_tiny(lexicon, stage.adapted))
         initialise(self.model, lexicon, seed=0)
         look_before(self.model)
         self.heads = DenseHeads(self.model.config.text.dim)
         self.model.to(device)
         self.heads.to(device)
-        tower_of(self.model).net.requires_grad_(False)
-        self.model.region.coord_features.requires_grad_(False)
-        self.model.region.size_features.requires_grad_(False)
+        self._freeze()
         self.optimisers = make_optimisers(self.model, self.heads)
         self.spent_s = 0.0
         self.images = 0
         self.team = Team()
+
+    def _freeze(self) -> None:
+        """What is never trained. Of the adapted stages that is how they filter each channel by itself: on CPUs the
+        gradient of these few weights takes longer than that of all others."""
+        tower, region = tower_of(self.model), self.model.region
+        filters = [] if tower.adapted is None else [m for m in tower.adapted.modules() if isinstance(m, SameConv)]
+        for part in (tower.net, *filters):
+            part.requires_grad_(False)
+        for features in (region.coord_features, region.size_features):
+            features.requires_grad_(False)
 
     def step(self, batch: Batch, rate: float) -> dict[str, float]:
         """One update; returns the parts of the loss."""
@@ -119,7 +146,7 @@ class Trainer:
             else:
                 seen = seen_states(self.model, tokens)
                 parts["size"] = seen.float().square().mean()
-            return dense_loss(self.model, self.heads, tokens, seen, batch, self.lexicon.taught) | parts
+            return dense_loss(self.model, self.heads, tokens, seen, batch) | parts
 
     def total(self, parts: dict[str, Tensor]) -> Tensor:
         total = self.stage.dense * (parts["word"] + parts["box"] + 2 * parts["shape"]) + SIZE_COST * parts["size"]
@@ -141,7 +168,7 @@ class Trainer:
 
     def load(self, path: Path, same_stage: bool) -> None:
         state = torch.load(path, map_location=self.device, weights_only=True)
-        self.model.load_state_dict(state["model"], strict=False)
+        self.model.load_state_dict(widened(state["model"], tower_of(self.model)), strict=False)
         self.heads.load_state_dict(state["heads"])
         if same_stage:
             for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
@@ -159,6 +186,8 @@ def prepare(trainer: Trainer, material: Path, features: Path) -> None:
     statistics = np.load(features / "statistics.npz")
     vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
     vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
+    if vision.adapted is not None:
+        vision.adapted.load_state_dict(nn.Sequential(*(vision.net.stages[stage] for stage in LAST)).state_dict())
 
 
 def prime(trainer: Trainer, scenes: Scenes, count: int = 800) -> None:
@@ -176,10 +205,14 @@ def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Opt
     """Muon for the matrices inside, AdamW for embeddings, heads, norms and biases."""
     seeing: list[nn.Parameter] = []
     reading: list[nn.Parameter] = []
+    adapting: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     sees = ("vision.proj_mlp.", *(f"text.blocks.{layer}." for layer in range(SEEN_LAYERS)))
     for name, parameter in [*model.named_parameters(), *heads.named_parameters()]:
         if not parameter.requires_grad or name == "vision.word_embedding":
+            continue
+        if name.startswith("vision.adapted."):
+            adapting.append(parameter)
             continue
         inside = parameter.ndim == 2 and (".blocks." in name or "_decoder." in name or ".proj_mlp." in name)
         (rest if not inside else seeing if name.startswith(sees) else reading).append(parameter)
@@ -189,7 +222,8 @@ def make_optimisers(model: Moondream, heads: DenseHeads) -> list[torch.optim.Opt
         weight_decay=0.3,
         adjust_lr_fn="match_rms_adamw",
     )
-    adam = torch.optim.AdamW([{"params": rest, "scale": 1.0}], lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
+    groups = [{"params": rest, "scale": 1.0}, {"params": adapting, "scale": ADAPTING_SCALE}]
+    adam = torch.optim.AdamW(groups, lr=1.0, betas=(0.9, 0.98), weight_decay=0.0)
     return [muon, adam]
 
 
@@ -235,7 +269,7 @@ def train(trainer: Trainer, arguments: argparse.Namespace, checkpoint: Path) -> 
     """Runs the stage until its minutes are spent, saying every 50 steps how it goes."""
     stage, team, limit = trainer.stage, trainer.team, arguments.minutes * 60
     asker = Asker(trainer.model.config, trainer.lexicon, stage.mix)
-    scenes, held_out = Scenes(arguments.features, "train"), Scenes(arguments.features, "validation")
+    scenes, held_out = Scenes(arguments.features, *stage.splits), Scenes(arguments.features, "validation")
     last, saved, count = time.monotonic(), trainer.spent_s, 0
     recent: dict[str, float] = {}
     teller = Teller(trainer.lexicon, stage.told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from photon.errors import InvalidRequestError
 from photon.models.moondream.config import VisionConfig
-from photon.models.moondream.efficientnet import FEATURES, EfficientNetTower, SameConv, Words
+from photon.models.moondream.efficientnet import COARSE, FEATURES, LAST, EfficientNetTower, SameConv, Words
 from photon.models.moondream.tower import build_tower
 
 DIM = 16
@@ -58,6 +59,22 @@ def test_a_batch_gives_what_each_image_gives_alone(tower: EfficientNetTower) -> 
     assert together.shape == (3, 4, DIM)
     for one, alone in zip(together, crops, strict=True):
         torch.testing.assert_close(one, tower([alone])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_an_adapted_copy_that_has_not_moved_sees_what_the_network_sees(tower: EfficientNetTower) -> None:
+    options = {**tower.config.options, "adapted": True}
+    adapted = build_tower(replace(tower.config, options=options))
+    assert isinstance(adapted, EfficientNetTower)
+    assert adapted.adapted is not None
+    adapted.net.load_state_dict(tower.net.state_dict())
+    for copied, number in zip(adapted.adapted, LAST, strict=True):
+        copied.load_state_dict(tower.net.stages[number].state_dict())
+    adapted.feature_mean.normal_()
+    adapted.feature_scale.uniform_(0.5, 2)
+    pixels = torch.randn(2, 3, 64, 64)
+    features = (adapted.net(pixels)[0] - adapted.feature_mean) * adapted.feature_scale
+    seen = adapted._adapt(adapted.adapted, features)
+    torch.testing.assert_close(seen, features[..., -COARSE:], rtol=1e-3, atol=1e-3)
 
 
 def test_same_padding_puts_the_surplus_right_and_below() -> None:

@@ -11,7 +11,7 @@ from photon.models.moondream.reference import FullAttention
 from photon.models.moondream.region import size_bin
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
-from photon.training.dataset import BELIEVED, SLIP, Asker, Batch, Mix
+from photon.training.dataset import BELIEVED, SLIP, UNTAUGHT, Asker, Batch, Mix
 from photon.training.dense import compare_boxes, dense_loss
 from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, soft_target
 from photon.training.recipe import FIRST_NAME
@@ -35,6 +35,7 @@ def scene(names: list[int], doubtful: tuple[int, ...] = ()) -> dict[str, np.ndar
         "points": np.concatenate([boxes[:, :2] + 0.05, np.zeros((1, 2), np.float32)]),
         "contours": np.full((count + 1, VERTICES, 2), 0.5, np.float32),
         "doubtful": np.array([*doubtful, -1]),
+        "cells": np.zeros(4, np.int8),
         "word_index": np.zeros((4, 2), np.int64),
         "word_weight": np.zeros((4, 2), np.uint8),
     }
@@ -132,7 +133,7 @@ def test_losses_are_finite_where_nothing_is_shown(model: Moondream) -> None:
     tokens = torch.randn(2, 4, model.config.text.dim)
     attend = BlockAttention(batch.query, model.config.prefix_len)
     hidden, seen = answer_states(model, tokens, batch, attend)
-    parts = dense_loss(trainer.model, trainer.heads, tokens, seen, batch, TAUGHT)
+    parts = dense_loss(trainer.model, trainer.heads, tokens, seen, batch)
     parts |= answer_loss(model, hidden, batch, attend)
     assert all(torch.isfinite(part) for name, part in parts.items() if name != "first_x")
 
@@ -182,9 +183,31 @@ def test_a_strange_picture_changes_the_learned_half_of_a_token_alone(model: Moon
     torch.testing.assert_close(seen, image_tokens(model, batch))
 
 
-def test_so_many_absent_names_are_ones_that_the_lexical_path_believes_in() -> None:
-    seen = scene([1]) | {"word_index": np.full((64, 2), 4, np.int64), "word_weight": np.full((64, 2), 200, np.uint8)}
+def believing(names: list[int], shown: bool) -> dict[str, np.ndarray]:
+    """A scene where the lexical path believes in name 4 in every cell, all of which show a thing, or none does."""
+    words = {"word_index": np.full((64, 2), 4, np.int64), "word_weight": np.full((64, 2), 200, np.uint8)}
+    return scene(names) | words | {"cells": np.full(64, 0 if shown else -1, np.int8)}
+
+
+def absent_names(seen: dict[str, np.ndarray]) -> list[int]:
     asker, rng = Asker(toy_config(), toy_lexicon(), Mix()), np.random.default_rng(0)
-    names = [name for _ in range(300) for name in asker._absent([1], seen, rng)]
-    others = (1 - BELIEVED) / TAUGHT  # drawn like any other
+    return [name for _ in range(300) for name in asker._absent([1], seen, rng)]
+
+
+def test_so_many_absent_names_are_ones_that_the_lexical_path_believes_in() -> None:
+    names, any_of = absent_names(believing([1], shown=True)), len(toy_lexicon().names)
+    others = (1 - BELIEVED) * ((1 - UNTAUGHT) / TAUGHT + UNTAUGHT / any_of)  # drawn like any other
     assert names.count(4) / len(names) == pytest.approx((BELIEVED + others) / (1 - others), abs=0.03)
+    assert names.count(6) / len(names) == pytest.approx((1 - BELIEVED) * UNTAUGHT / any_of, abs=0.01)
+
+
+def test_what_the_lexical_path_believes_in_behind_all_things_is_not_asked_for_as_absent() -> None:
+    names = absent_names(believing([1], shown=False))
+    assert names
+    assert 4 not in names
+
+
+def test_names_that_no_scene_teaches_are_asked_for_where_a_picture_has_them() -> None:
+    packed = asked(Mix(absent=0.0, length=64, questions=4), [6])
+    assert FIRST_NAME + 6 in packed["ids"]
+    assert (packed["coord_target"] >= 0).any()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from photon.training.data.compose import KINDS, SIDE, Canvas, Library, compose
+from photon.training.data.dressing import SHINES_THROUGH, dress
 from photon.training.data.geometry import VERTICES, box_of, contour_of, fill, point_of
 from tests.training.material import disc, shapes_library
 
@@ -54,6 +56,24 @@ def test_empty_scenes_have_no_named_thing_and_doubt_what_the_photograph_shows(li
     assert scene.objects == []
     assert scene.doubtful == {"house"}
     assert "empty" in KINDS
+
+
+def test_dressed_things_have_their_shape_and_the_colours_of_a_photograph(library: Library) -> None:
+    scene = compose(replace(library, dressed=True), 3, "big")
+    assert scene.objects
+    for thing in scene.objects:
+        colour = scene.image[thing.mask].astype(float).mean(0)
+        assert np.abs(colour - 128).max() < SHINES_THROUGH * 128 + 50
+        assert contour_of(thing.mask) == pytest.approx(thing.contour)
+
+
+def test_what_is_dressed_keeps_its_outline_and_shows_a_piece_of_the_photograph() -> None:
+    photograph = np.random.default_rng(1).integers(0, 255, (90, 120, 3), np.uint8)
+    dressed = dress(disc((255, 0, 0)), photograph, np.random.default_rng(0))
+    assert (dressed[..., 3] == disc((255, 0, 0))[..., 3]).all()
+    inside = dressed[dressed[..., 3] > 0][:, 1:3]
+    assert inside.std() > 10
+    assert inside.mean() >= 120 * (1 - SHINES_THROUGH)
 
 
 def test_pasting_keeps_count_of_what_stays_visible() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from photon.training.dataset import Asker, Mix, Scenes, make_batch
-from photon.training.telling import DOUBTED, KIN, RECOGNISED, STRANGE, SURE, Teller
+from photon.training.telling import DOUBTED, KIN, RECOGNISED, RENAMED, STRANGE, SURE, Teller
 from tests.training.toy import toy_config, toy_lexicon
 
 SIDE, WORDS = 6, 8
@@ -30,6 +30,7 @@ def scene(*names: int) -> dict[str, np.ndarray]:
         "cells": cells.ravel(),
         "word_index": index,
         "word_weight": weight,
+        "dressed": np.array(False),
     }
 
 
@@ -101,9 +102,47 @@ def test_so_many_pictures_of_a_batch_are_told_and_strange(share: float) -> None:
     fresh = scene(SHOWN, 0)["word_weight"] / np.float32(255)
     changed = (batch.word_weight.numpy() != fresh).any((1, 2))
     strange = batch.strange.ravel().numpy()
-    assert changed.mean() == pytest.approx(share * (1 - (1 - RECOGNISED) ** 2), abs=0.06)
+    assert changed.mean() == pytest.approx(share, abs=0.06)
     assert (strange > 0).mean() == pytest.approx(STRANGE, abs=0.06)
     assert strange.max() <= 1
     plain = make_batch(scenes, np.arange(20), asker, np.random.default_rng(0))
     assert not plain.strange.any()
     assert (plain.word_weight.numpy() == fresh).all()
+
+
+def test_a_renamed_picture_says_its_new_names_where_its_things_show() -> None:
+    teller, rng = Teller(toy_lexicon(), 1.0), np.random.default_rng(0)
+    for _ in range(40):
+        renamed = teller.tell(teller.rename(scene(WITHOUT_CLASS, SHOWN), rng), rng, recognised=1.0)
+        first, second, padding = renamed["names"].tolist()
+        assert toy_lexicon().classes[first]
+        assert padding == -1
+        assert weight_of(first, renamed)[:2, :2].max() >= SURE[0] - 0.01
+        assert weight_of(second, renamed)[4:, 4:].max() >= SURE[0] - 0.01
+
+
+def test_things_of_one_name_get_one_name_and_every_name_of_the_classifier_is_given() -> None:
+    teller, rng, given = Teller(toy_lexicon(), 1.0), np.random.default_rng(0), set()
+    for _ in range(60):
+        names = teller.rename(scene(SHOWN, SHOWN), rng)["names"]
+        assert names[0] == names[1]
+        given.add(int(names[0]))
+    assert given == {name for name, classes in enumerate(toy_lexicon().classes) if classes}
+
+
+def test_dressed_pictures_are_all_told_and_not_strange_and_some_are_renamed() -> None:
+    teller, rng = Teller(toy_lexicon(), 0.0), np.random.default_rng(0)
+    dressed = [scene(SHOWN, 0) | {"dressed": np.array(True)} for _ in range(300)]
+    told, strange = teller.tell_some(dressed, rng)
+    assert not strange.any()
+    assert all(weight_of(int(one["names"][0]), one)[:2, :2].max() > 0.6 for one in told)
+    kept = np.mean([one["names"][:2].tolist() == [SHOWN, 0] for one in told])
+    assert kept == pytest.approx(1 - RENAMED + RENAMED / 16, abs=0.08)
+
+
+def test_usual_pictures_are_renamed_only_where_they_are_strange() -> None:
+    teller, rng = Teller(toy_lexicon(), 1.0), np.random.default_rng(0)
+    told, strange = teller.tell_some([scene(WITHOUT_CLASS) for _ in range(400)], rng)
+    renamed = np.array([one["names"][0] != WITHOUT_CLASS for one in told])
+    assert renamed.mean() == pytest.approx(STRANGE * RENAMED, abs=0.05)
+    assert strange[renamed].min() > 0

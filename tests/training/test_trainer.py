@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from photon.models.moondream.efficientnet import FEATURES
 from photon.models.moondream.model import Moondream
 from photon.models.registry import load_model
 from photon.training.data.compose import MOST_OBJECTS
@@ -64,6 +65,23 @@ def test_training_leaves_the_frozen_network_alone() -> None:
     before = {name: value.clone() for name, value in trainer.model.vision.net.state_dict().items()}
     trainer.step(toy_batch(2), 1e-2)
     assert all(torch.equal(value, before[name]) for name, value in trainer.model.vision.net.state_dict().items())
+
+
+def test_the_stages_that_adapt_start_as_the_networks_and_keep_how_they_filter_channels(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    before, batch = toy_trainer(), toy_batch(2)
+    before.model.vision.feature_scale.fill_(0.5)
+    before.save(tmp_path / "a.pt")
+    trainer = Trainer(STAGES["adapt"], toy_lexicon(), torch.device("cpu"), toy_config(adapted=True))
+    trainer.load(tmp_path / "a.pt", same_stage=False)
+    tower = trainer.model.vision
+    features = torch.randn(2, 4, FEATURES)
+    torch.testing.assert_close(tower.learned(features), before.model.vision.learned(features))
+    start = {name: value.clone() for name, value in tower.adapted.state_dict().items()}
+    for _ in range(2):
+        trainer.step(batch, 1e-2)
+    moved = {name for name, value in tower.adapted.state_dict().items() if not torch.equal(value, start[name])}
+    assert moved == {name for name in start if "depthwise" not in name}
 
 
 def test_a_team_of_one_changes_nothing() -> None:

@@ -26,10 +26,17 @@ def toy_lexicon() -> Lexicon:
     return Lexicon(names, TAUGHT, {}, [[1], [], [2, 3], [], [], [], [0]])
 
 
-def toy_config() -> MoondreamConfig:
+def toy_config(adapted: bool = False) -> MoondreamConfig:
     """Four image tokens, width 32, five layers."""
     table = toy_lexicon().word_table()
-    options = {"words": 7, "word_table": table, "top_words": 2, "lexical_floor": 8.0, "lexical_scale": 1.0}
+    options = {
+        "words": 7,
+        "word_table": table,
+        "top_words": 2,
+        "lexical_floor": 8.0,
+        "lexical_scale": 1.0,
+        "adapted": adapted,
+    }
     vision = VisionConfig(32, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=16, options=options)
     return MoondreamConfig(
         TextConfig(32, 64, 5, FIRST_NAME + 7, 256, 2),
@@ -55,6 +62,7 @@ def toy_batch(size: int) -> Batch:
                 "doubtful": np.array([-1]),
                 "word_index": np.zeros((4, 2), np.int64),
                 "word_weight": np.full((4, 2), 100, np.uint8),
+                "cells": np.array([0, -1, -1, 1]),
             }
         )
     packed = [asker.ask(row, rng) for row in rows]

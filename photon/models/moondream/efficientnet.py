@@ -2,7 +2,8 @@
 
 The image is stretched to one crop of 384 x 384. Each stride-32 cell becomes one image token: the features of
 strides 32, 16 and 8 that lie in it, projected to the decoder's width, plus a learned position, plus the embeddings
-of the words that the network's own ImageNet classifier sees in that cell (the lexical path). EfficientNet-Lite is
+of the words that the network's own ImageNet classifier sees in that cell (the lexical path). The classifier needs the
+network as it was; beside it a second copy of the last stages may adapt to what training shows. EfficientNet-Lite is
 MobileNet-style inverted residuals with ReLU6 and no squeeze-and-excitation (Tan and Le, 2019); batch norms are
 folded into the convolutions.
 """
@@ -36,8 +37,12 @@ STAGES = (
 )
 STEM, HEAD, CLASSES = 32, 1280, 1000
 READ_OUT = (2, 4, 6)
-FEATURES = 40 * 16 + 112 * 4 + 320
+FINE, MIDDLE, COARSE = 40 * 16, 112 * 4, 320
+FEATURES = FINE + MIDDLE + COARSE
 """Values per cell: strides 8 and 16 by space-to-depth, and stride 32."""
+
+LAST = (5, 6)
+"""The stages between strides 16 and 32, of which there may be an adapted copy."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -78,15 +83,8 @@ class EfficientNetLite0(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = SameConv(3, STEM, 3, 2)
-        stages, width = [], STEM
-        for expansion, kernel, stride, channels, count in STAGES:
-            blocks = []
-            for index in range(count):
-                blocks.append(InvertedResidual(width, channels, expansion, kernel, stride if index == 0 else 1))
-                width = channels
-            stages.append(nn.Sequential(*blocks))
-        self.stages = nn.ModuleList(stages)
-        self.head = nn.Conv2d(width, HEAD, 1)
+        self.stages = nn.ModuleList(_stage(index) for index in range(len(STAGES)))
+        self.head = nn.Conv2d(COARSE, HEAD, 1)
         self.classifier = nn.Linear(HEAD, CLASSES)
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,6 +104,18 @@ class EfficientNetLite0(nn.Module):
         return features, torch.log_softmax(scores.float(), dim=-1)
 
 
+def _stage(number: int) -> nn.Sequential:
+    """Stage `number` of `STAGES`."""
+    expansion, kernel, stride, channels, count = STAGES[number]
+    before = STAGES[number - 1][3] if number else STEM
+    return nn.Sequential(
+        *(
+            InvertedResidual(channels if index else before, channels, expansion, kernel, 1 if index else stride)
+            for index in range(count)
+        )
+    )
+
+
 class Words(NamedTuple):
     """The likeliest words of each cell: which int64[n, cells, k], and their weight [n, cells, k] in 0..1."""
 
@@ -115,7 +125,8 @@ class Words(NamedTuple):
 
 class EfficientNetTower(Tower):
     """Options of `VisionConfig`: words (known names), word_table (pairs of word index and ImageNet class, as two
-    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing) and lexical_scale."""
+    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing), lexical_scale and adapted
+(whether there is a second, adapted copy of the stages `LAST`, whose features join the others)."""
 
     feature_mean: Tensor
     feature_scale: Tensor
@@ -129,7 +140,9 @@ class EfficientNetTower(Tower):
         self.register_buffer("feature_mean", torch.zeros(FEATURES))
         self.register_buffer("feature_scale", torch.ones(FEATURES))
         self.word_embedding = nn.Parameter(torch.zeros(options["words"], dim))
-        self.proj_mlp = DenseMlp(FEATURES, config.proj_inner_dim, out=dim)
+        self.adapted = nn.Sequential(*map(_stage, LAST)) if options.get("adapted") else None
+        inputs = FEATURES if self.adapted is None else FEATURES + COARSE
+        self.proj_mlp = DenseMlp(inputs, config.proj_inner_dim, out=dim)
         self.proj_ln = nn.LayerNorm(dim)
         self.pos_emb = nn.Parameter(torch.zeros(config.n_tokens, dim))
         self._make_table(self.pos_emb.device)
@@ -187,8 +200,19 @@ class EfficientNetTower(Tower):
 
     def learned(self, features: Tensor) -> Tensor:
         """The half of a token that training makes of the features [n, cells, FEATURES]."""
+        if self.adapted is not None:
+            features = torch.cat([features, self._adapt(self.adapted, features)], dim=-1)
         out: Tensor = self.proj_ln(self.proj_mlp(features))
         return out
+
+    def _adapt(self, stages: nn.Module, features: Tensor) -> Tensor:
+        """What the adapted stages make of the stride-16 part of `features`, standardised: [n, cells, COARSE]."""
+        middle, coarse = slice(FINE, FINE + MIDDLE), slice(FINE + MIDDLE, FEATURES)
+        inputs = features[..., middle] / self.feature_scale[middle] + self.feature_mean[middle]
+        side = math.isqrt(inputs.shape[1])
+        inputs = inputs.transpose(1, 2).reshape(len(inputs), MIDDLE, side, side)
+        seen: Tensor = stages(F.pixel_shuffle(inputs, 2)).flatten(2).transpose(1, 2)
+        return (seen - self.feature_mean[coarse]) * self.feature_scale[coarse]
 
     def lexical(self, words: Words, embedding: Tensor) -> Tensor:
         """The half of a token that the words of each cell lend to it: the sum of their embeddings by weight."""

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from photon.training.data.backgrounds import Background, crop, shifted, texture
+from photon.training.data.dressing import dress
 from photon.training.data.geometry import box_of, contour_of, point_of
 from photon.training.data.store import CutoutStore
 
@@ -47,13 +48,17 @@ class Scene:
 
 @dataclass
 class Library:
-    """What scenes are made of. `by_name[name]` lists (store, index) pairs, drawings and real-looking apart."""
+    """What scenes are made of: names with their (store, index) pairs, drawings and real-looking apart.
+
+    textures: whether some scenes lie on made-up surfaces; dressed: whether named things are (see `dressing`).
+    """
 
     backgrounds: list[Background]
     drawings: dict[str, list[tuple[CutoutStore, int]]] = field(default_factory=dict)
     real: dict[str, list[tuple[CutoutStore, int]]] = field(default_factory=dict)
     unnamed: list[tuple[CutoutStore, int]] = field(default_factory=list)
     textures: bool = True
+    dressed: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -63,7 +68,8 @@ class Library:
         """A cut-out of `name`, real-looking ones as often as drawings where both exist."""
         pools = [pool for pool in (self.drawings.get(name), self.real.get(name)) if pool]
         store, index = _pick(pools[int(rng.integers(len(pools)))], rng)
-        return store.pixels(index)
+        pixels = store.pixels(index)
+        return dress(pixels, _pick(self.backgrounds, rng).pixels, rng) if self.dressed else pixels
 
 
 class Canvas:

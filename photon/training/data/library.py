@@ -35,11 +35,12 @@ def cutouts_of(entry: CutoutEntry) -> Cutouts:
 def open_library(folder: Path, split: str, cutouts: Cutouts = "seen") -> Library:
     """Named cut-outs of the part `cutouts`, unnamed ones of the part "seen", and the backgrounds of `split`.
 
-    `split` is "train", "validation" or "test".
+    `split` is "train", "dressed" (of the training backgrounds as well), "validation" or "test".
     """
     backgrounds: list[Background] = pickle.loads((folder / "backgrounds.pickle").read_bytes())
-    library = Library([background for background in backgrounds if background.split == split])
-    library.textures = split == "train"
+    place = "train" if split == "dressed" else split
+    library = Library([background for background in backgrounds if background.split == place])
+    library.textures, library.dressed = place == "train", split == "dressed"
     for file in sorted(folder.glob("*.bin")):
         store = CutoutStore(file)
         for index, entry in enumerate(store.entries):
