@@ -27,12 +27,20 @@ class PagedCache:
     ) -> None:
         self.page_size = page_size
         self.kv = torch.zeros(layers, 2, pages + 1, page_size, kv_heads, head_dim, device=device, dtype=dtype)
-        self._flat = self.kv.flatten(2, 3)  # [layers, 2, positions, h_kv, d]
+        # Views made once: on a CPU a small model's step would spend a few per cent of its time on making them anew.
+        self._layers = [layer.unbind(0) for layer in self.kv.unbind(0)]
+        self._flat = [layer.unbind(0) for layer in self.kv.flatten(2, 3).unbind(0)]
 
     def write(self, layer: int, where: Tensor, k: Tensor, v: Tensor) -> None:
         """`where` int64 [n]: flat positions; k, v [n, h_kv, d]."""
-        self._flat[layer, 0].index_copy_(0, where, k)
-        self._flat[layer, 1].index_copy_(0, where, v)
+        keys, values = self._flat[layer]
+        keys.index_copy_(0, where, k)
+        values.index_copy_(0, where, v)
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a layer: [pages, page_size, h_kv, d] each."""
+        keys, values = self._layers[layer]
+        return keys, values
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         """Copy whole pages, all layers. int64 [n] each."""
@@ -76,5 +84,4 @@ class PagedAttention:
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         self._cache.write(layer, self._where, k.flatten(0, 1), v.flatten(0, 1))
-        keys, values = self._cache.kv[layer].unbind(0)
-        return self._backend.attend(self._plan, q, keys, values)
+        return self._backend.attend(self._plan, q, *self._cache.read(layer))

@@ -48,9 +48,17 @@ def full_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     ).transpose(1, 2)
 
 
-def gathered(pages: Tensor, store: Tensor) -> Tensor:
-    """Rows' pages side by side: pages [B, n], store [pages, page_size, h_kv, d] -> [B, n * page_size, h_kv, d]."""
-    return store.index_select(0, pages.flatten()).view(len(pages), -1, *store.shape[2:])
+class Gathering:
+    """How rows' pages come to lie side by side, and the bias of what lies there."""
+
+    def __init__(self, reads: Reads) -> None:
+        self.bias = reads.causal_bias()
+        self._rows = len(reads.pages)
+        self._pages = reads.pages.flatten()
+
+    def __call__(self, store: Tensor) -> Tensor:
+        """store [pages, page_size, h_kv, d] -> [B, n * page_size, h_kv, d]."""
+        return store.index_select(0, self._pages).view(self._rows, -1, *store.shape[2:])
 
 
 class Gather:
@@ -58,17 +66,16 @@ class Gather:
 
     name = "gather"
 
-    def plan(self, reads: Reads) -> tuple[Tensor, Tensor]:
-        return reads.pages, reads.causal_bias()
+    def plan(self, reads: Reads) -> Gathering:
+        return Gathering(reads)
 
-    def attend(self, plan: tuple[Tensor, Tensor], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        pages, bias = plan
-        k, v = gathered(pages, keys), gathered(pages, values)
+    def attend(self, plan: Gathering, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        k, v = plan(keys), plan(values)
         groups = q.shape[2] // k.shape[2]
         if groups > 1:
             k, v = k.repeat_interleave(groups, dim=2), v.repeat_interleave(groups, dim=2)
         scores = torch.matmul(q.transpose(1, 2), k.permute(0, 2, 3, 1)).float() * q.shape[-1] ** -0.5
-        weights = torch.softmax(scores + bias, dim=-1).to(v.dtype)
+        weights = torch.softmax(scores + plan.bias, dim=-1).to(v.dtype)
         return torch.matmul(weights, v.transpose(1, 2)).transpose(1, 2)
 
 
@@ -77,17 +84,16 @@ class Fused:
 
     name = "fused"
 
-    def plan(self, reads: Reads) -> tuple[Tensor, Tensor]:
-        return reads.pages, reads.causal_bias()
+    def plan(self, reads: Reads) -> Gathering:
+        return Gathering(reads)
 
-    def attend(self, plan: tuple[Tensor, Tensor], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        pages, bias = plan
-        k, v = gathered(pages, keys), gathered(pages, values)
+    def attend(self, plan: Gathering, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        k, v = plan(keys), plan(values)
         out = F.scaled_dot_product_attention(
             q.transpose(1, 2),
             k.transpose(1, 2),
             v.transpose(1, 2),
-            attn_mask=bias.to(q.dtype),
+            attn_mask=plan.bias.to(q.dtype),
             enable_gqa=q.shape[2] != k.shape[2],
         )
         return out.transpose(1, 2)

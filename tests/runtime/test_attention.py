@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from photon.models.moondream.reference import attention
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
@@ -81,3 +84,24 @@ def test_copied_pages_are_equal_in_every_layer_and_their_source_is_untouched() -
     cache.copy_pages(torch.tensor([1, 3]), torch.tensor([2, 4]))
     assert torch.equal(cache.kv[:, :, [2, 4]], before[:, :, [1, 3]])
     assert torch.equal(cache.kv[:, :, [0, 1, 3]], before[:, :, [0, 1, 3]])
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operators that are dispatched, views among them."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_layer_of_a_step_makes_no_view_that_a_step_or_a_start_can_make() -> None:
+    """A small model's step on a CPU is a few hundred operators: each is felt. Here are two writes, two gathers with
+    their views, the product, and what turns heads and tokens about."""
+    cache = PagedCache(2, 12, 4, 2, 8, CPU, torch.float32)
+    attend = PagedAttention(cache, Fused(), torch.tensor([[7, 2]]), torch.tensor([[6]]))
+    q, k, v = torch.randn(3, 1, 1, 2, 8).unbind(0)
+    with torch.inference_mode(), Counted() as counted:
+        attend(1, q, k, v)
+    assert counted.count <= 14

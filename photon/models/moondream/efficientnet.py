@@ -125,8 +125,8 @@ class Words(NamedTuple):
 
 class EfficientNetTower(Tower):
     """Options of `VisionConfig`: words (known names), word_table (pairs of word index and ImageNet class, as two
-        lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing), lexical_scale and adapted
-    (whether there is a second, adapted copy of the stages `LAST`, whose features join the others)."""
+    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing), lexical_scale and
+    adapted (whether there is a second, adapted copy of the stages `LAST`, whose features join the others)."""
 
     feature_mean: Tensor
     feature_scale: Tensor
