@@ -14,7 +14,7 @@ from photon.models.moondream.config import MoondreamConfig, TokenizerConfig
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.names import INCLUDES
 from photon.training.features import STEP
-from photon.training.telling import Teller
+from photon.training.telling import SURELY, Teller
 
 MOST_ANSWERS = 10
 NO_QUERY = -1
@@ -27,9 +27,6 @@ SLIP = 0.05
 BELIEVED = 0.25
 """Share of the absent names that the lexical path believes in. With half of them decoders learn to distrust it, and
 photographs, of which the rest of a token knows little, are then answered by silence."""
-
-SURELY = 90
-"""The weight, of 255, from which on the lexical path believes in a word."""
 
 UNTAUGHT = 0.2
 """Share of the other absent names that may be any that the lexical path knows."""

@@ -16,11 +16,16 @@ import numpy as np
 
 from photon.training.data.lexicon import Lexicon
 
-STRANGE, MIXED = 0.2, (0.3, 1.0)
-"""Share of the pictures whose learned half sees another picture as well, and how much of it."""
+STRANGE, MIXED, HIDDEN = 0.2, (0.3, 1.0), (0.6, 1.0)
+"""Share of the pictures whose learned half sees another picture as well; how much of it, and how much where the
+picture is renamed."""
 
 RENAMED = 0.6
-"""Share of the strange and of the dressed ones that are renamed."""
+"""Share of the strange and of the dressed ones in which every thing is renamed. In the others only those are whose
+names the classifier has no class for: nothing could tell what they are."""
+
+SURELY = 90
+"""The weight, of 255, from which on the lexical path believes in a word."""
 
 RECOGNISED = 0.85
 """Share of a told picture's things whose names stand in it."""
@@ -40,10 +45,10 @@ Scene = dict[str, np.ndarray]
 
 
 class Teller:
-    """Tells a share of the pictures; `lexicon` knows which names the classifier has classes for."""
+    """Tells a share of the pictures, and gives names where `renames`; `lexicon` knows the classifier's classes."""
 
-    def __init__(self, lexicon: Lexicon, share: float) -> None:
-        self.share = share
+    def __init__(self, lexicon: Lexicon, share: float, renames: bool = False) -> None:
+        self.share, self.renames = share, renames
         self._classes = lexicon.classes
         self._named = {number: name for name, numbers in enumerate(lexicon.classes) for number in numbers}
         self._sayable = [name for name, numbers in enumerate(lexicon.classes) if numbers]
@@ -55,21 +60,40 @@ class Teller:
         strange = np.zeros(len(scenes), np.float32)
         for number, scene in enumerate(scenes):
             chance = rng.random()
-            if scene["dressed"]:
-                scene = self.tell(self.rename(scene, rng) if chance < RENAMED else scene, rng, recognised=1.0)
-            elif chance < min(STRANGE * RENAMED, self.share):
-                scene = self.tell(self.rename(scene, rng), rng, recognised=1.0)
-            elif chance < self.share:
+            odd = chance < STRANGE and not scene["dressed"]
+            everything = rng.random() < RENAMED
+            if odd:
+                strange[number] = rng.uniform(*(HIDDEN if self.renames and everything else MIXED))
+            if self.renames and (scene["dressed"] or (odd and chance < self.share)):
+                scene = self.tell(self.rename(scene, rng, everything), rng, recognised=1.0)
+            elif scene["dressed"] or chance < self.share:
                 scene = self.tell(scene, rng)
-            if chance < STRANGE and not scene["dressed"]:
-                strange[number] = rng.uniform(*MIXED)
             told.append(scene)
         return told, strange
 
-    def rename(self, scene: Scene, rng: np.random.Generator) -> Scene:
-        """The scene with another name for each of its names."""
-        given = {name: name if name < 0 else rng.choice(self._sayable) for name in set(scene["names"].tolist())}
-        return {**scene, "names": np.array([given[name] for name in scene["names"].tolist()], scene["names"].dtype)}
+    def rename(self, scene: Scene, rng: np.random.Generator, everything: bool = True) -> Scene:
+        """The scene with another name for each of its names, or for each that cannot be told.
+
+        What the picture may still be taken for, by the old names or by what the classifier believes to see, becomes
+        doubtful. A thing without a cell, where nothing can be told, loses its name.
+        """
+        old = set(scene["names"].tolist()) - {-1}
+        given = {name: self._another(name, rng) if everything or not self._classes[name] else name for name in old}
+        new = [
+            given[name] if name >= 0 and (scene["cells"] == i).any() else -1
+            for i, name in enumerate(scene["names"].tolist())
+        ]
+        gone = np.array([name for name in old if given[name] != name], np.int64)
+        weight = np.where(np.isin(scene["word_index"], gone), 0, scene["word_weight"]).astype(np.uint8)
+        believed = scene["word_index"][weight > SURELY]
+        doubtful = np.setdiff1d(np.concatenate([scene["doubtful"], gone, believed]), new)
+        return {**scene, "names": np.array(new, scene["names"].dtype), "word_weight": weight, "doubtful": doubtful}
+
+    def _another(self, name: int, rng: np.random.Generator) -> int:
+        """Any other name that has classes."""
+        while (drawn := int(rng.choice(self._sayable))) == name:
+            pass
+        return drawn
 
     def tell(self, scene: Scene, rng: np.random.Generator, recognised: float = RECOGNISED) -> Scene:
         """The scene (see `features`) with other word_index [cells, k] and word_weight uint8 [cells, k]."""

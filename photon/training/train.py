@@ -49,9 +49,9 @@ times the norm of a token, and the names in the prompts were lost beside it."""
 
 @dataclass(frozen=True)
 class Stage:
-    """`told`: share of the usual pictures that are told (see `telling`). `splits`: which scenes are seen. `adapted`:
-    whether copies of the tower's last stages are trained. `decay`: share of the time, at the end, over which the
-    learning rate falls to zero."""
+    """`told`: share of the usual pictures that are told, and `renames`: some by other names (see `telling`). `splits`:
+    which scenes are seen. `adapted`: whether copies of the tower's last stages are trained. `decay`: share of the
+    time, at the end, over which the learning rate falls to zero."""
 
     mix: Mix
     after: str | None
@@ -60,6 +60,7 @@ class Stage:
     look: float = 0.0
     dropout: float = 0.0
     told: float = 0.0
+    renames: bool = False
     splits: tuple[str, ...] = ("train",)
     adapted: bool = False
     batch: int = 24
@@ -78,6 +79,7 @@ STAGES = {
         look=1.5,
         dropout=0.05,
         told=0.4,
+        renames=True,
         splits=("train", "dressed"),
         adapted=True,
         batch=32,
@@ -272,7 +274,7 @@ def train(trainer: Trainer, arguments: argparse.Namespace, checkpoint: Path) -> 
     scenes, held_out = Scenes(arguments.features, *stage.splits), Scenes(arguments.features, "validation")
     last, saved, count = time.monotonic(), trainer.spent_s, 0
     recent: dict[str, float] = {}
-    teller = Teller(trainer.lexicon, stage.told)
+    teller = Teller(trainer.lexicon, stage.told, stage.renames)
     for batch in batches(scenes, asker, teller, stage.batch // team.size, seed=trainer.images * 8 + team.rank):
         share = team.agree(trainer.spent_s / limit)
         if share >= 1:
