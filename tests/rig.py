@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,15 +159,19 @@ class WatchedRunner(Runner):
 class ManualPool:
     """Runs what was submitted when the test says so."""
 
-    waiting: list[Callable[[], None]] = field(default_factory=list)
+    waiting: list[tuple[Future[None], Callable[[], None]]] = field(default_factory=list)
 
-    def submit(self, work: Callable[[], None]) -> None:
-        self.waiting.append(work)
+    def submit(self, work: Callable[[], None]) -> Future[None]:
+        future: Future[None] = Future()
+        self.waiting.append((future, work))
+        return future
 
     def run(self, count: int | None = None) -> None:
         now, self.waiting = self.waiting[:count], self.waiting[len(self.waiting[:count]) :]
-        for work in now:
-            work()
+        for future, work in now:
+            if future.set_running_or_notify_cancel():
+                work()
+                future.set_result(None)
 
 
 class Rig:

@@ -6,7 +6,7 @@ Where the device leaves a core free, the crops are encoded there too (see `photo
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ class _Job:
     end_s: float = 0.0
     crops: Any = None
     error: BaseException | None = None
+    work: Future[None] | None = None
 
 
 class Preparation:
@@ -60,7 +61,7 @@ class Preparation:
             job.end_s = self._clock() if self._encode or job.error else job.crops_s
             self._notify()
 
-        self._pool.submit(run)
+        job.work = self._pool.submit(run)
 
     def find(self, key: bytes) -> _Job | None:
         """The finished job of a picture."""
@@ -68,6 +69,7 @@ class Preparation:
         return job if job is not None and job.end_s else None
 
     def keep_only(self, keys: set[bytes]) -> None:
-        """Drop the crops that nobody waits for any more."""
-        for key in [k for k, job in self._jobs.items() if job.end_s and k not in keys]:
-            del self._jobs[key]
+        """Drop the crops that nobody waits for any more, and the pictures that nobody has begun with."""
+        for key, job in list(self._jobs.items()):
+            if key not in keys and (job.end_s or (job.work and job.work.cancel())):
+                del self._jobs[key]

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,8 +45,11 @@ class StreamedState(WalkState):
 class AtOnce:
     """A thread pool that does everything in the caller's thread."""
 
-    def submit(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Callable[[], None]) -> Future[None]:
         work()
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
 
 class Engine:

@@ -39,3 +39,29 @@ def test_pictures_of_requests_that_are_prefilled_together_are_one_batch_within_t
     rig.run()
     assert [step.crops for step in rig.core.trace.since(0) if step.crops] == [3, 2]
     rig.check_at_rest()
+
+
+def test_pictures_of_requests_that_are_cancelled_are_not_prepared_and_nobody_waits_behind_them() -> None:
+    rig = CountedRig()
+    gone = [rig.submit(request(image=image(n))) for n in range(6)]
+    rig.tick()
+    rig.pool.run(1)
+    for sequence in gone:
+        rig.scheduler.cancel(sequence)
+    rig.submit(request(image=image(7)))
+    rig.tick()
+    rig.run()
+    assert rig.prepared == [0, 7]
+    rig.check_at_rest()
+
+
+def test_a_picture_that_one_of_two_requests_still_wants_is_prepared() -> None:
+    rig = CountedRig()
+    gone = rig.submit(request(image=image(3)))
+    rig.submit(request(image=image(3)))
+    rig.tick()
+    rig.scheduler.cancel(gone)
+    rig.tick()
+    rig.run()
+    assert rig.prepared == [3]
+    rig.check_at_rest()
