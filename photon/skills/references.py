@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from photon.config import is_number
+from photon.config import MAX_OBJECTS, is_number
 from photon.errors import InvalidRequestError
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Token
@@ -21,6 +21,8 @@ def reference_tokens(refs: Any, ids: TokenizerConfig) -> tuple[Token, ...]:
         return ()
     if not isinstance(refs, (list, tuple)):
         raise InvalidRequestError(f"spatial_refs is {refs!r}; {_ALLOWED}.")
+    if len(refs) > MAX_OBJECTS:
+        raise InvalidRequestError(f"spatial_refs has {len(refs)} references; up to {MAX_OBJECTS} are allowed.")
     if refs and ids.coord_id < 0:
         raise InvalidRequestError("This model knows no coordinates; spatial_refs cannot be given.")
     return tuple(token for ref in refs for token in _one(ref, ids))

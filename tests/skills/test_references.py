@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from photon import InvalidRequestError
+from photon.config import MAX_OBJECTS
 from photon.models.moondream.config import TokenizerConfig
 from photon.request import Token
 from photon.skills.references import reference_tokens
@@ -34,6 +35,12 @@ IDS = TokenizerConfig()
 )
 def test_references_as_tokens(refs: Any, tokens: list[Token]) -> None:
     assert list(reference_tokens(refs, IDS)) == tokens
+
+
+def test_so_many_references_are_taken_and_no_more_whatever_they_are() -> None:
+    assert len(reference_tokens([[0.5, 0.5]] * MAX_OBJECTS, IDS)) == 2 * MAX_OBJECTS
+    with pytest.raises(InvalidRequestError, match=f"has 1000000 references; up to {MAX_OBJECTS}"):
+        reference_tokens([None] * 1_000_000, IDS)
 
 
 @pytest.mark.parametrize(
