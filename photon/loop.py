@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from photon.errors import EngineStoppedError, QueueFullError, RequestCancelledError
+from photon.errors import EngineStoppedError, InvalidRequestError, QueueFullError, RequestCancelledError
 from photon.job import Job
 from photon.outside import OutsideWork
 from photon.request import Request
@@ -23,6 +23,30 @@ from photon.trace import Trace
 
 _SWITCH_INTERVAL_S = 50e-6
 """How soon a waiting thread gets the interpreter: the default of 5 ms would hold up the device's workers."""
+
+
+class _SwitchingSoon:
+    """Holds the process's switch interval down for as long as any engine runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engines, self._before = 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._engines == 0:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(_SWITCH_INTERVAL_S)
+            self._engines += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._engines -= 1
+            if self._engines == 0:
+                sys.setswitchinterval(self._before)
+
+
+_switching_soon = _SwitchingSoon()
 
 
 class EngineLoop:
@@ -65,6 +89,10 @@ class EngineLoop:
         """
         requests = next(plan)
         assert isinstance(requests, list)
+        if len(requests) > self._max_waiting:
+            raise InvalidRequestError(
+                f"This takes {len(requests)} requests at once; the queue has room for {self._max_waiting}."
+            )
         for request in requests:
             self._admission.refuse_if_impossible(request)
         job = Job(self, plan, mailbox)
@@ -110,14 +138,11 @@ class EngineLoop:
         self._after.append(action)
 
     def _run(self) -> None:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        try:
-            self._loop()
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            sys.setswitchinterval(before)
+        with _switching_soon:
+            try:
+                self._loop()
+            except BaseException as error:
+                self._fail(error)
 
     def _loop(self) -> None:
         progress = True

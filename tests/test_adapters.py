@@ -164,6 +164,9 @@ def test_adapter_files_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> No
     refuse(good | {"vision.x": torch.zeros(1)}, "belongs to no projection")
     refuse(good | {"text_lora.dense.0.up_a": torch.zeros(RANK, 3)}, "expected")
     refuse(good, "rank 8 .* up to 4 fits", rank=4)
+    for value in (float("nan"), float("inf")):
+        name = next(key for key in good if key.endswith("1.up_b"))
+        refuse(good | {name: torch.full_like(good[name], value)}, "fc1 of layer 1 that are no numbers")
 
 
 def test_a_damaged_or_missing_adapter_file_is_refused(model: Photon, tmp_path: Path) -> None:

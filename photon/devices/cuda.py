@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import torch
@@ -134,4 +135,5 @@ class CudaDevice(Device):
         return replay
 
     def close(self) -> None:
-        torch.cuda.synchronize(self.torch_device)
+        with suppress(RuntimeError):  # an error that ended the engine comes again, and was told
+            torch.cuda.synchronize(self.torch_device)

@@ -44,7 +44,8 @@ class PrefixCache:
 
     @property
     def cached_pages(self) -> int:
-        return sum(len(p.pages) for p in self._prefixes.values())
+        """May be asked for by any thread."""
+        return sum(len(p.pages) for p in list(self._prefixes.values()))
 
     def find(self, key: Hashable) -> Prefix | None:
         """The pending or ready prefix, now the most recently used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -207,6 +208,25 @@ def test_stopping_twice_is_harmless() -> None:
     with running() as engine:
         engine.loop.stop(PATIENCE_S)
         engine.loop.stop(PATIENCE_S)
+
+
+def test_more_requests_at_once_than_the_queue_holds_can_never_run_and_are_refused_for_good() -> None:
+    with running(queue=3) as engine:
+        assert outcome(engine.ask(*(request(limit=1, seed=n) for n in range(3)))) is None
+        with pytest.raises(InvalidRequestError, match="4 requests at once; the queue has room for 3"):
+            engine.ask(*(request(limit=1, seed=n) for n in range(4)))
+
+
+def test_threads_are_switched_soon_until_the_last_engine_has_ended() -> None:
+    usual = sys.getswitchinterval()
+    first, second = Engine(SimulatedDevice(LAZY)), Engine(SimulatedDevice(LAZY))
+    for engine in (first, second):
+        engine.loop.start()
+        assert outcome(engine.ask(request(limit=1))) is None
+    first.loop.stop(PATIENCE_S)
+    assert sys.getswitchinterval() < usual
+    second.loop.stop(PATIENCE_S)
+    assert sys.getswitchinterval() == usual
 
 
 # -- failing ---------------------------------------------------------------------------------------------------------

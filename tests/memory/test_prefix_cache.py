@@ -113,3 +113,17 @@ def test_unpinning_more_than_was_pinned_is_an_error() -> None:
     prefix = ready(prefixes, "a")
     with pytest.raises(OwnershipError):
         prefixes.unpin(prefix)
+
+
+def test_the_count_of_cached_pages_holds_while_another_thread_uses_the_cache() -> None:
+    prefixes, _ = cache(pages=8)
+
+    class Pages(list[int]):
+        def __len__(self) -> int:
+            prefixes.find("a")  # as the engine's thread may between any two prefixes
+            return super().__len__()
+
+    for key in ("a", "b", "c"):
+        prefix = ready(prefixes, key)
+        prefix.pages = Pages(prefix.pages)
+    assert prefixes.cached_pages == 6

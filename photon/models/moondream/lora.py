@@ -104,6 +104,8 @@ def _pair(name: str, site: Site, pair: Mapping[str, Tensor], config: TextConfig)
             f"The adapter {name!r} has {kind} of layer {layer} as {list(a.shape)} and {list(b.shape)}; "
             f"expected {[*experts, 'rank', inputs]} and {[*experts, outputs, 'rank']}."
         )
+    if not (a.isfinite().all() and b.isfinite().all()):
+        raise ModelLoadError(f"The adapter {name!r} has values in {kind} of layer {layer} that are no numbers.")
     return a, b
 
 
