@@ -1,8 +1,8 @@
 """From the bytes of a file to an upright RGB picture, or to one sentence that says why not.
 
 What browsers and cameras hand over is not what a model may see: rotated photographs, 16-bit and
-float samples, palettes, transparency, animations, other colour spaces. This module settles all of
-it, and checks size limits on the header, before a pixel is decoded.
+float samples, palettes, transparency, animations, other colour spaces. This module and `photon.pixels`
+settle all of it, and it checks size limits on the header, before a pixel is decoded.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 from pillow_heif import register_heif_opener
+
+from photon.pixels import to_rgb
 
 register_heif_opener()
 
@@ -105,7 +107,7 @@ def decode_picture(data: bytes, limits: Limits) -> NDArray[np.uint8]:
         limits.check_size(*image.size)
         try:
             image.load()
-            rgb = _upright(_to_rgb(image), image)
+            rgb = _upright(to_rgb(image), image)
         except Exception:
             raise DamagedPictureError("The picture is damaged or cut short and cannot be read.") from None
         return np.ascontiguousarray(np.asarray(rgb), dtype=np.uint8)
@@ -118,31 +120,3 @@ def _upright(rgb: Image.Image, source: Image.Image) -> Image.Image:
     except Exception:
         turn = None  # a broken EXIF block is common and says nothing about the pixels
     return rgb if turn is None else rgb.transpose(turn)
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    """Any Pillow mode to 8-bit RGB: deep samples scaled, transparency laid on white."""
-    if image.mode == "F" or image.mode.startswith("I"):
-        return Image.fromarray(_to_8_bit(np.asarray(image))).convert("RGB")
-    if image.has_transparency_data:
-        rgba = image.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, "white")
-        return Image.alpha_composite(white, rgba).convert("RGB")
-    return image.convert("RGB")
-
-
-def _to_8_bit(samples: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Grey samples of any depth, [H, W], to 0..255.
-
-    uint16 uses its whole range. Wider kinds have none, so the smallest of 0..1 (floats only), 0..255
-    and 0..65535 that holds all values is taken, and else the picture's own least and greatest value.
-    """
-    if np.issubdtype(samples.dtype, np.uint16):
-        return np.round(samples.astype(np.float32) / 257.0).astype(np.uint8)
-    floats = np.nan_to_num(samples.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(floats.min()), float(floats.max())
-    ranges = (1.0, 255.0, 65535.0) if np.issubdtype(samples.dtype, np.floating) else (255.0, 65535.0)
-    if low >= 0.0:
-        low, high = 0.0, next((top for top in ranges if high <= top), high)
-    scale = 255.0 / (high - low) if high > low else 0.0
-    return np.round((floats - low) * scale).astype(np.uint8)

@@ -12,6 +12,7 @@ from PIL import Image
 from photon.config import Settings, flag
 from photon.errors import InvalidRequestError
 from photon.models.moondream.lora import Adapter, read_adapter
+from photon.pixels import to_rgb
 from photon.request import ImageRef, Rgb
 from photon.skills import Ask, SkillContext
 from photon.skills.caption import caption_length
@@ -80,7 +81,7 @@ def image_ref(image: Any) -> ImageRef:
     if isinstance(image, ImageRef):
         return image
     if isinstance(image, Image.Image):
-        image = np.asarray(image.convert("RGB"))
+        image = np.asarray(to_rgb(image))
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
         raise InvalidRequestError(
@@ -88,4 +89,4 @@ def image_ref(image: Any) -> ImageRef:
         )
     if 0 in image.shape:
         raise InvalidRequestError(f"The image has the shape {image.shape}; it needs at least one pixel.")
-    return ImageRef.of(image)
+    return ImageRef.of(image.copy())  # what the caller does to it afterwards is not what was asked about

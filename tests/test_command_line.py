@@ -117,6 +117,14 @@ def test_pictures_are_turned_upright(tmp_path: Path) -> None:
     assert read_image(tmp_path / "turned.jpg").size == (20, 40)
 
 
+def test_a_deep_picture_is_scaled_and_a_transparent_one_lies_on_white(tmp_path: Path) -> None:
+    deep = np.repeat(np.array([[0, 20_000, 65_535]], np.uint16), 3, axis=0)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    assert np.asarray(read_image(tmp_path / "deep.png"))[0, :, 0].tolist() == [0, 78, 255]
+    Image.new("RGBA", (4, 4), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert np.asarray(read_image(tmp_path / "clear.png")).min() == 255
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 

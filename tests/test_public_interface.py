@@ -55,6 +55,20 @@ def test_verbs_take_the_official_arguments(name: str) -> None:
     assert all(p.default is not REQUIRED for p in parameters[len(official) :])
 
 
+def test_a_picture_stays_what_it_was_when_it_was_handed_over(model: Photon) -> None:
+    pixels = np.zeros((30, 40, 3), np.uint8)
+    handle = model.encode_image(pixels)
+    pixels[:] = 255
+    assert handle.pixels.max() == 0
+    assert handle.key == model.encode_image(np.zeros((30, 40, 3), np.uint8)).key
+
+
+def test_pictures_of_any_depth_and_transparency_are_taken(model: Photon) -> None:
+    deep = Image.fromarray(np.array([[0, 20_000, 65_535]], np.uint16))
+    assert model.encode_image(deep).pixels[0, :, 0].tolist() == [0, 78, 255]
+    assert model.encode_image(Image.new("RGBA", (4, 4), (255, 0, 0, 0))).pixels.min() == 255
+
+
 def test_the_engine_takes_nothing_with_it_that_it_refused(model: Photon, picture: ImageLike) -> None:
     before = model.stats()
     with pytest.raises(InvalidRequestError):

@@ -15,6 +15,7 @@ from PIL import Image, ImageOps
 
 from photon.draw import draw
 from photon.errors import InvalidRequestError
+from photon.pixels import to_rgb
 
 if TYPE_CHECKING:
     from photon import Metrics, Photon, Result, Stream
@@ -86,7 +87,7 @@ def read_image(path: Path) -> Image.Image:
     """An upright RGB picture. Raises `InvalidRequestError` if the file is not one."""
     try:
         with Image.open(path) as file:
-            return ImageOps.exif_transpose(file).convert("RGB")
+            return to_rgb(ImageOps.exif_transpose(file))
     except FileNotFoundError:
         raise InvalidRequestError(f"There is no file {str(path)!r}.") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
