@@ -67,7 +67,7 @@ def _info(name: str, config: EngineConfig, device: torch.device) -> ModelInfo:
             return _sized(name, _config_of(name, published), _absent(name, published), False, config, device)
         return _sized(name, published.config, _absent(name, published), True, config, device)
     except ModelLoadError as error:
-        return ModelInfo(name.rpartition("/")[2], reason=str(error))
+        return ModelInfo(model_name(name), reason=str(error))
 
 
 def _config_of(name: str, published: Published | None) -> MoondreamConfig:

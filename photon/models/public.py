@@ -62,7 +62,7 @@ def published_model(name: str) -> Published | None:
 
 def model_name(name_or_path: str) -> str:
     """What a model is called: its name, that of its folder, or of its weight file without the ending."""
-    if name_or_path in BUNDLED or published_model(name_or_path) is not None:
+    if name_or_path in BUNDLED or name_or_path.partition("@")[0] in PUBLISHED:
         return name_or_path
     path = Path(name_or_path).expanduser()
     return path.stem if path.is_file() else path.resolve().name

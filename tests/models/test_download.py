@@ -17,6 +17,7 @@ from photon.models.download import name_at
 from photon.models.hub import Repo, find_weights
 from photon.models.moondream import published
 from photon.models.moondream.config import MoondreamConfig
+from photon.models.public import model_name
 from photon.models.registry import load_model
 
 CPU = torch.device("cpu")
@@ -186,6 +187,22 @@ def test_a_model_that_is_too_large_says_how_much_it_needs(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr("photon.catalog.memory_bytes", lambda device: None)
     assert all(m.fits for m in models_available(EngineConfig(device="cpu")))
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("moondream2@2025-01-09", "moondream2@2025-01-09"),
+        ("/models/gone/", "gone"),
+        ("{folder}/cut.safetensors", "cut"),
+    ],
+)
+def test_what_cannot_be_read_goes_by_one_name_everywhere(tmp_path: Path, name: str, called: str) -> None:
+    (tmp_path / "cut.safetensors").write_bytes(b"no weights")
+    name = name.format(folder=tmp_path)
+    (found,) = models_available(EngineConfig(device="cpu"), [name])
+    assert found.reason
+    assert found.name == model_name(name) == called
 
 
 def test_any_name_that_loads_can_be_looked_up(hub: FakeHub) -> None:
