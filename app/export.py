@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from app.asking import MAX_NAMES, MAX_OBJECTS, TASKS, TEXT_TASKS, Answer
+from app.asking import MAX_NAMES, MAX_OBJECTS, TASKS, TEXT_TASKS, Answer, Question
 from app.overlay import Shape, colours, outlines, shapes_of
 from photon import Result
 
@@ -165,12 +165,12 @@ def annotated(answered: Answered, pixels: NDArray[np.uint8]) -> bytes:
     return _png(Image.alpha_composite(image, layer).convert("RGB"))
 
 
-def as_python(model: str, task: str, names: tuple[str, ...], file_name: str, pipelined: bool, most: int) -> str:
+def as_python(model: str, question: Question, file_name: str) -> str:
     """A script that asks the same from Python; every value is a Python literal."""
+    task = question.task
     key = {"point": "points", "query": "answer", "caption": "caption"}.get(task, "objects")
-    options = (
-        f"pipelined={pipelined}" if task in TEXT_TASKS else f"settings={{'max_objects': {most}}}, pipelined={pipelined}"
-    )
+    given = _options(question) | {"pipelined": question.pipelined}
+    options = "".join(f", {name}={value!r}" for name, value in given.items())
     words = "image" if task == "caption" else "image, name"
     return "\n".join(
         (
@@ -179,30 +179,38 @@ def as_python(model: str, task: str, names: tuple[str, ...], file_name: str, pip
             "",
             f"model = Photon.load({model!r})",
             f"image = ImageOps.exif_transpose(Image.open({PurePath(file_name).name!r}))",
-            f"for name in {list(names)!r}:",
-            f"    result = model.{task}({words}, {options})",
+            f"for name in {list(question.names)!r}:",
+            f"    result = model.{task}({words}{options})",
             f"    print(name, result[{key!r}])",
             "model.close()",
         )
     )
 
 
-def as_curl(task: str, names: tuple[str, ...], file_name: str, most: int, model: str | None = None) -> str:
+def as_curl(question: Question, file_name: str, model: str | None = None) -> str:
     """Shell commands that ask the same over HTTP; the first {origin} stands for this server's address.
 
     `model` is None for the one that answers requests without a name.
     """
-    named = {} if model is None else {"model": model}
+    options = _options(question) | ({} if model is None else {"model": model})
     lines = ["origin='{origin}'", f"image=$(base64 < {shlex.quote('./' + PurePath(file_name).name)} | tr -d '\\n')"]
-    for name in names:
-        asked = {"object": name, "settings": {"max_objects": most}}
-        rest = json.dumps({"query": {"question": name}, "caption": {"length": "normal"}}.get(task, asked) | named)
-        tail = shlex.quote('", ' + rest[1:])
+    for name in question.names:
+        asked = {"query": {"question": name}, "caption": {"length": "normal"}}.get(question.task, {"object": name})
+        tail = shlex.quote('", ' + json.dumps(asked | options)[1:])
         lines += [
             f"""printf '%s' '{{"image_url": "data:image/jpeg;base64,' "$image" {tail} \\""",
-            f'  | curl -s "$origin/v1/{task}" -H "Content-Type: application/json" --data-binary @-',
+            f'  | curl -s "$origin/v1/{question.task}" -H "Content-Type: application/json" --data-binary @-',
         ]
     return "\n".join(lines)
+
+
+def _options(question: Question) -> dict[str, Any]:
+    """The options of a question that differ from those of a request that leaves them out."""
+    options = question.options()
+    settings = {name: value for name, value in options["settings"].items() if name != "temperature" or value}
+    given = {"settings": settings or None, "spatial_refs": options.get("spatial_refs")}
+    given |= {"pipelined": None if question.pipelined else False}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _anchor(shape: Shape) -> tuple[float, float]:

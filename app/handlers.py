@@ -94,7 +94,7 @@ class Handlers:
         if not isinstance(index, int) or not 0 <= index < len(self.examples):
             return (gr.skip(),) * (TAKEN + 2)
         example = self.examples[index]
-        taken = await self._take(example.path, example.title, example.credit)
+        taken = await self._take(example.path, example.path.name, example.credit, example.title)
         return (*taken, example.object, example.task)
 
     def forget(self) -> tuple[Any, ...]:
@@ -149,17 +149,17 @@ class Handlers:
         """Cancel was pressed and the request is gone: (status, run button, cancel button)."""
         return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
 
-    async def _take(self, path: Path, name: str, credit: str = "") -> tuple[Any, ...]:
+    async def _take(self, path: Path, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
         """Keep a picture: (intake, input, stage, picture, reference, results, time, status)."""
         try:
             self.limits.check_bytes(path.stat().st_size if path.is_file() else 0)
         except PictureError as error:
             return _refused(str(error))
-        return await self._keep(await asyncio.to_thread(path.read_bytes), name, credit)
+        return await self._keep(await asyncio.to_thread(path.read_bytes), name, credit, title)
 
-    async def _keep(self, data: bytes, name: str, credit: str = "") -> tuple[Any, ...]:
+    async def _keep(self, data: bytes, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
         try:
-            picture = await asyncio.to_thread(self.store.add, data, name, credit)
+            picture = await asyncio.to_thread(self.store.add, data, name, credit, title)
         except PictureError as error:
             return _refused(str(error))
         stage = gr.update(value=blank(picture), visible=True)
@@ -206,7 +206,6 @@ def results_value(
 ) -> dict[str, Any]:
     """What the results component shows: rows, the JSON, and the same question as code."""
     body = as_json(question, answers, (picture.width, picture.height))
-    names, most = question.names, question.max_objects
     return {
         "rows": drawn["shapes"],
         "note": summary(answers),
@@ -214,8 +213,8 @@ def results_value(
         "json": json.dumps(body, indent=1),
         "picture": picture.token,
         "name": picture.name,
-        "python": as_python(model, question.task, names, picture.name, question.pipelined, most),
-        "curl": as_curl(question.task, names, picture.name, most, model),
+        "python": as_python(model, question, picture.name),
+        "curl": as_curl(question, picture.name, model),
     }
 
 

@@ -81,7 +81,7 @@ def blank(picture: Picture) -> dict[str, Any]:
     """The picture alone."""
     return {
         "src": picture.url,
-        "name": picture.name,
+        "name": picture.title or picture.name,
         "credit": picture.credit,
         "width": picture.width,
         "height": picture.height,

@@ -30,7 +30,8 @@ GONE = "This picture was removed because it was not used for a while; please add
 
 @dataclass(frozen=True)
 class Picture:
-    """What a visitor's page remembers: width and height are those of the upright picture in pixels."""
+    """What a visitor's page remembers: width and height are those of the upright picture in pixels; `title` says what
+    it shows, where that is known."""
 
     token: str
     name: str
@@ -38,6 +39,7 @@ class Picture:
     height: int
     ingest_ms: float
     credit: str = ""
+    title: str = ""
 
     @property
     def url(self) -> str:
@@ -74,7 +76,7 @@ class PictureStore:
         self._pixels: OrderedDict[str, NDArray[np.uint8]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, data: bytes, name: str, credit: str = "") -> Picture:
+    def add(self, data: bytes, name: str, credit: str = "", title: str = "") -> Picture:
         """Read, keep and describe a picture. Raises PictureError."""
         start = time.perf_counter()
         pixels = decode_picture(data, self.limits)
@@ -90,7 +92,7 @@ class PictureStore:
             self._kept[token] = _Kept(source, shown, size, self._clock())
             self._remember(token, pixels)
             self._sweep()
-        return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms, credit)
+        return Picture(token, name, pixels.shape[1], pixels.shape[0], ingest_ms, credit, title)
 
     def place(self, ending: str) -> tuple[str, Path]:
         """A new token and where its file may be written; `keep` makes it known."""

@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import os
+import re
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from app.asking import Question
 from app.export import Answered, ExportError, annotated, as_curl, as_python, coco, mask, svg
 from app.files import file_routes
 from app.ingest import Limits
@@ -136,7 +138,7 @@ def test_values_that_come_back_are_checked_again() -> None:
 
 @pytest.mark.parametrize("name", [*HOSTILE, "'; import os; os.system('x') #"])
 def test_python_code_holds_names_as_literals(name: str) -> None:
-    tree = ast.parse(as_python(name, "detect", (name, "cat"), name, True, 50))
+    tree = ast.parse(as_python(name, Question("detect", (name, "cat")), name))
     literals = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
     assert literals.count(name) >= 2
     calls = {
@@ -152,7 +154,9 @@ def test_curl_sends_the_official_clients_payload_whatever_the_name(name: str, tm
     fake = tmp_path / "curl"
     fake.write_text('#!/bin/sh\necho "$2" >> "$SENT.urls"\ncat >> "$SENT"\necho >> "$SENT"\n')
     fake.chmod(0o755)
-    script = as_curl("detect", (name, "cat"), picture.name, 7).replace("{origin}", "http://host", 1)
+    script = as_curl(Question("detect", (name, "cat"), max_objects=7), picture.name).replace(
+        "{origin}", "http://host", 1
+    )
     sent = tmp_path / "sent"
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SENT": str(sent)}
     subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=env, check=True)
@@ -174,13 +178,26 @@ def test_curl_sends_the_official_clients_payload_whatever_the_name(name: str, tm
     ],
 )
 def test_text_tasks_are_code_too_and_the_model_is_named(task: str, verb: str, payload: dict[str, str]) -> None:
-    python = as_python("moondream2", task, ("Why?",), "p.jpg", True, 50)
+    python = as_python("moondream2", Question(task, ("Why?",)), "p.jpg")
     ast.parse(python)
     assert verb in python
     assert "Photon.load('moondream2')" in python
-    curl = as_curl(task, ("Why?",), "p.jpg", 50, "moondream2")
+    curl = as_curl(Question(task, ("Why?",)), "p.jpg", "moondream2")
     assert f"/v1/{task}" in curl
     assert json.dumps(payload | {"model": "moondream2"})[1:] in curl
+
+
+def test_code_asks_with_every_option_that_the_question_had() -> None:
+    question = Question("detect", ("cat",), False, 9, (0.1, 0.2, 0.5, 0.75), 0.5)
+    code = as_python("photon-tiny", question, "p.jpg")
+    (call,) = (
+        one
+        for one in ast.walk(ast.parse(code))
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "detect"
+    )
+    assert {one.arg: ast.literal_eval(one.value) for one in call.keywords} == question.options()
+    (sent,) = re.findall(r"'\", (.*)}'", as_curl(question, "p.jpg"))
+    assert json.loads("{" + sent + "}") == {"object": "cat"} | question.options()
 
 
 def test_a_text_has_no_shapes_to_export() -> None:

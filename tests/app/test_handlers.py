@@ -24,7 +24,7 @@ from app.pictures import Picture, PictureStore
 from photon import EngineConfig, ModelLoadError, Photon, QueueFullError, Result
 from tests.app.scripted import ScriptedEngine
 
-PICTURE_AT, STATUS_AT = 3, 7
+STAGE_AT, PICTURE_AT, STATUS_AT = 2, 3, 7
 
 
 def png() -> bytes:
@@ -126,7 +126,9 @@ def test_an_address_on_the_web_is_taken_or_refused(handlers: Handlers) -> None:
 
 def test_an_example_brings_its_question(handlers: Handlers) -> None:
     outputs = asyncio.run(handlers.take_example(event(index=0)))
-    assert outputs[PICTURE_AT].name == "An example"
+    picture = outputs[PICTURE_AT]
+    assert (picture.name, picture.title) == (handlers.examples[0].path.name, "An example")
+    assert outputs[STAGE_AT]["value"]["name"] == "An example"
     assert outputs[TAKEN:] == ("cup", "Point")
     for index in (1, -1, "0", None, 0.0):
         assert len(asyncio.run(handlers.take_example(event(index=index)))) == TAKEN + 2
