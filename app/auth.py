@@ -59,7 +59,7 @@ class KeyGate:
         if path == LOGIN:
             return HTMLResponse(_page(""))
         if "text/html" in request.headers.get("accept", "") and request.method == "GET":
-            return RedirectResponse(LOGIN, status_code=303)
+            return RedirectResponse(_from(path, LOGIN), status_code=303)
         return _refusal("Log in on the page, or send it in a header.")
 
     def _has_key(self, request: Request) -> bool:
@@ -73,9 +73,14 @@ class KeyGate:
         given = await _form_key(request)
         if given is None or not hmac.compare_digest(given.encode(), self._key):
             return HTMLResponse(_page(_WRONG), status_code=401)
-        response = RedirectResponse("/", status_code=303)
+        response = RedirectResponse(_from(LOGIN, "/"), status_code=303)
         response.headers["set-cookie"] = f"{COOKIE}={self._session}; {_attributes(request)}"
         return response
+
+
+def _from(path: str, target: str) -> str:
+    """The address of `target` relative to `path`, so that it holds behind a proxy that cuts a prefix off."""
+    return "./" + "../" * (path.count("/") - 1) + target.lstrip("/")
 
 
 def _attributes(request: Request) -> str:

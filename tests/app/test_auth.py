@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from fastapi.testclient import TestClient
@@ -99,11 +101,23 @@ def test_health_stays_open(client: TestClient) -> None:
 
 def test_a_browser_is_led_to_the_login(client: TestClient) -> None:
     response = client.get("/", headers={"Accept": "text/html,*/*"})
-    assert (response.status_code, response.headers["location"]) == (303, "/login")
+    assert (response.status_code, response.headers["location"]) == (303, "./login")
     page = client.get("/login")
     assert page.status_code == 200
     assert 'type="password"' in page.text
     assert "://" not in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/some", "/some/where/deep"])
+def test_the_login_is_found_behind_a_proxy_that_cuts_a_prefix_off(client: TestClient, path: str) -> None:
+    outside = f"https://host/photon{path}"
+    to_login = client.get(path, headers={"Accept": "text/html"}).headers["location"]
+    assert urljoin(outside, to_login) == "https://host/photon/login"
+    form = re.search('action="(.*?)"', client.get("/login").text)
+    assert form
+    assert urljoin("https://host/photon/login", form[1]) == "https://host/photon/login"
+    back = client.post("/login", data={"key": KEY}).headers["location"]
+    assert urljoin("https://host/photon/login", back) == "https://host/photon/"
 
 
 def test_after_the_login_the_page_and_its_parts_are_there(visitor: TestClient) -> None:
