@@ -11,7 +11,7 @@ import contextlib
 import gc
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from photon import EngineConfig, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
 
+BEAT_S = 0.5  # how often whoever waits for the engine hears how far it is
 
 Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=, ticket=)
 
@@ -110,6 +111,15 @@ class Backend:
         """Wait until the engine is there or has failed."""
         if self._starting is not None:
             await self._starting
+
+    async def until_settled(self) -> AsyncIterator[None]:
+        """Now, now and then while it starts, and once more when it is there or has failed."""
+        settled = False
+        while not settled:
+            settled = self.state is not State.STARTING
+            yield
+            if not settled:
+                await asyncio.sleep(BEAT_S)
 
     async def close(self) -> None:
         """Close the engine; a load that still runs is waited for."""

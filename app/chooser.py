@@ -28,9 +28,14 @@ class Chooser:
 
     models: Models
 
-    async def visit(self, model: str, task: str) -> tuple[Any, ...]:
-        """A page is opened: (chooser, task, skills)."""
-        return (await self._shown(model, task))[:3]
+    async def visit(self, model: str, task: str) -> AsyncIterator[tuple[Any, ...]]:
+        """A page is opened: (chooser, task, skills), and once more when the model that was still loading is there."""
+        async with self.models.using(model) as backend:
+            task_shown: Any = None
+            async for _ in backend.until_settled():
+                chosen, able, skills, *_ = await self._shown(model, task)
+                yield chosen, able if task_shown is None else gr.skip(), skills
+                task_shown = able  # later the task is the visitor's own
 
     async def choose(self, model: str, task: str, event: gr.EventData) -> AsyncIterator[tuple[Any, ...]]:
         """A model was chosen: progress until it is there, then the page for it, or why it stays with the old one.

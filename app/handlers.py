@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -34,10 +35,11 @@ from app.ingest import Limits, PictureError
 from app.overlay import blank, scene, summary
 from app.pictures import Picture, PictureStore
 from app.timeline import Overheads, own_steps, splits, timeline
+from app.turn import Turn
 
 log = logging.getLogger(__name__)
 
-TAKEN = 8  # outputs of a handler that takes a picture
+TAKEN = 10  # outputs of a handler that takes a picture
 HEARTBEAT_S = 0.25  # how often a waiting handler looks whether its visitor is still there
 WORDS_S = 0.1  # how often it does where an answer is read while it is written
 NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one, or choose an example."
@@ -54,30 +56,31 @@ class Handlers:
     upload_folder: Path
     fetcher: Fetcher
 
-    def visit(self) -> tuple[Any, Any]:
-        """A page is opened: (header, notes)."""
-        return about.header(self.backend), about.notes(self.backend)
+    async def visit(self) -> AsyncIterator[tuple[Any, Any]]:
+        """A page is opened: (header, notes), and once more when the model that was still loading is there."""
+        async for _ in self.backend.until_settled():
+            yield about.header(self.backend), about.notes(self.backend)
 
-    async def take_upload(self, path: str | None) -> tuple[Any, ...]:
+    async def take_upload(self, path: str | None, turn: Turn) -> tuple[Any, ...]:
         """A file from the picture input; for what is returned see `_take`."""
         if path is None:
             return (gr.skip(),) * TAKEN
-        return await self._take(Path(path), Path(path).name)
+        return await self._take(turn, Path(path), Path(path).name)
 
-    async def take_drop(self, event: gr.EventData) -> tuple[Any, ...]:
+    async def take_drop(self, turn: Turn, event: gr.EventData) -> tuple[Any, ...]:
         """A file dropped on the stage or pasted, already uploaded; only upload paths are accepted."""
         path, name = Path(str(event._data.get("path", ""))), str(event._data.get("name", ""))
         if not path.resolve().is_relative_to(self.upload_folder.resolve()) or not path.is_file():
             return _refused(f"The picture could not be uploaded: {name[:200]}")
-        return await self._take(path, name[:200])
+        return await self._take(turn, path, name[:200])
 
-    async def take_address(self, url: str) -> tuple[Any, ...]:
+    async def take_address(self, url: str, turn: Turn) -> tuple[Any, ...]:
         """The address of a picture on the web."""
         try:
             fetched = await asyncio.to_thread(self.fetcher.fetch, url or "")
         except PictureError as error:
             return _refused(str(error))
-        return await self._keep(fetched.data, fetched.name)
+        return await self._keep(turn, fetched.data, fetched.name)
 
     def refer(self, event: gr.EventData) -> tuple[float, ...] | None:
         """A point or a box was marked on the picture, or the mark was cleared: the reference."""
@@ -88,19 +91,20 @@ class Handlers:
         inside = len(numbers) == len(values) and all(0 <= number <= 1 for number in numbers)
         return tuple(numbers) if inside else None
 
-    async def take_example(self, event: gr.EventData) -> tuple[Any, ...]:
-        """An example: what _take returns, then its name and task."""
+    async def take_example(self, turn: Turn, event: gr.EventData) -> tuple[Any, ...]:
+        """An example: what _take returns, then its name, its task, and a value that no other choice has."""
         index = event._data.get("index")
         if not isinstance(index, int) or not 0 <= index < len(self.examples):
-            return (gr.skip(),) * (TAKEN + 2)
+            return (gr.skip(),) * (TAKEN + 3)
         example = self.examples[index]
-        taken = await self._take(example.path, example.path.name, example.credit, example.title)
-        return (*taken, example.object, example.task)
+        taken = await self._take(turn, example.path, example.path.name, example.credit, example.title)
+        return (*taken, example.object, example.task, secrets.token_hex(8))
 
-    def forget(self) -> tuple[Any, ...]:
+    async def forget(self, turn: Turn) -> tuple[Any, ...]:
         """The picture is removed; for what is returned see `_take`."""
+        turn.end()
         stage = gr.update(value={}, visible="hidden")
-        return gr.update(visible=True), None, stage, None, None, {}, {}, _idle()
+        return gr.update(visible=True), None, stage, None, None, {}, {}, _idle(), *_buttons(running=False)
 
     async def run(
         self,
@@ -111,11 +115,12 @@ class Handlers:
         max_objects: int,
         reference: tuple[float, ...] | None,
         temperature: float,
+        turn: Turn,
     ) -> AsyncIterator[tuple[Any, ...]]:
         """Ask; yields (status, run button, cancel button, stage, results, time).
 
         While it waits it yields now and then, which is when Gradio finds that a visitor has gone and
-        closes this generator; that cancels the requests in the engine.
+        closes this generator; that cancels the requests in the engine. So does the end of the turn.
         """
         try:
             names = parse_names(text or "", task)
@@ -129,14 +134,15 @@ class Handlers:
         yield (_busy(f"{doing(question)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
         standing = Standing(question)
         work = asyncio.create_task(self._answer(engine, picture, question, standing))
+        over = asyncio.create_task(turn.begin().wait())
         start, said = time.perf_counter(), ""
         try:
-            while not (await asyncio.wait({work}, timeout=WORDS_S if standing.text else HEARTBEAT_S))[0]:
+            while not await _first({work, over}, WORDS_S if standing.text else HEARTBEAT_S):
                 text = f"{meanwhile(question, standing)} … {time.perf_counter() - start:.1f} s"
                 written = gr.skip() if standing.text == said else unfinished(standing.text)
                 said = standing.text
                 yield (_busy(text) | {"beat": "yes"}, *(gr.skip(),) * 3, written, gr.skip())
-            yield work.result()
+            yield (gr.skip(),) * 6 if over.done() else work.result()
         except PictureError as error:
             yield _finished(_problem(str(error)))
         except Exception as error:
@@ -144,26 +150,31 @@ class Handlers:
             yield _finished(_problem(f"The question failed on the server: {type(error).__name__}: {error}"))
         finally:
             work.cancel()
+            over.cancel()
 
     def cancelled(self) -> tuple[Any, ...]:
         """Cancel was pressed and the request is gone: (status, run button, cancel button)."""
         return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
 
-    async def _take(self, path: Path, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
-        """Keep a picture: (intake, input, stage, picture, reference, results, time, status)."""
+    async def _take(self, turn: Turn, path: Path, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
+        """Keep a picture: (intake, input, stage, picture, reference, results, time, status, run button, cancel button).
+
+        It ends the turn of a question about the last one.
+        """
         try:
             self.limits.check_bytes(path.stat().st_size if path.is_file() else 0)
         except PictureError as error:
             return _refused(str(error))
-        return await self._keep(await asyncio.to_thread(path.read_bytes), name, credit, title)
+        return await self._keep(turn, await asyncio.to_thread(path.read_bytes), name, credit, title)
 
-    async def _keep(self, data: bytes, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
+    async def _keep(self, turn: Turn, data: bytes, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
         try:
             picture = await asyncio.to_thread(self.store.add, data, name, credit, title)
         except PictureError as error:
             return _refused(str(error))
+        turn.end()
         stage = gr.update(value=blank(picture), visible=True)
-        return gr.update(visible=False), None, stage, picture, None, {}, {}, _idle()
+        return gr.update(visible=False), None, stage, picture, None, {}, {}, _idle(), *_buttons(running=False)
 
     async def _answer(
         self, engine: Engine, picture: Picture, question: Question, standing: Standing
@@ -182,6 +193,11 @@ class Handlers:
         requests = splits(answers, overheads)
         where = {"requests": requests, "timeline": timeline(steps)}
         return _finished(_outcome(answers, requests), drawn, results, where)
+
+
+async def _first(tasks: set[asyncio.Task[Any]], timeout: float) -> set[asyncio.Task[Any]]:
+    """Those that are done as soon as one is; none after `timeout` seconds."""
+    return (await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED))[0]
 
 
 def doing(question: Question) -> str:
@@ -238,7 +254,7 @@ def _buttons(running: bool) -> tuple[Any, Any]:
 
 def _refused(sentence: str) -> tuple[Any, ...]:
     """A picture was refused: nothing changes but the input, which is emptied, and the status."""
-    return gr.skip(), None, *(gr.skip(),) * (TAKEN - 3), _problem(sentence)
+    return gr.skip(), None, *(gr.skip(),) * (TAKEN - 5), _problem(sentence), gr.skip(), gr.skip()
 
 
 def _idle() -> dict[str, str]:

@@ -27,6 +27,7 @@ from app.panels import (
     race_panel,
 )
 from app.race_view import RaceView
+from app.turn import Turn
 
 TITLE = "Photon Demo"
 QUEUE_SIZE = 512  # events that may wait in Gradio
@@ -38,10 +39,12 @@ QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private",
 
 
 class Visit:
-    """What a visitor's browser session keeps: the picture, the reference marked on it, the model's name."""
+    """What a visitor's browser session keeps: the picture, the reference marked on it, the model's name, the turn of
+    the question, and which example was taken last, another value each time."""
 
     def __init__(self, model: str) -> None:
         self.picture, self.reference, self.model = gr.State(None), gr.State(None), gr.State(model)
+        self.turn, self.example = gr.State(Turn()), gr.State("")
 
 
 def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
@@ -77,26 +80,30 @@ def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
 def _connect_questions(
     handlers: Handlers, models: Models, visit: Visit, picture: PicturePanel, asking: AskPanel, where: Any
 ) -> None:
-    """A picture is taken or removed, a reference marked, a question asked or cancelled."""
-    shown = [picture.intake, picture.upload, picture.stage]
-    taken = [*shown, visit.picture, visit.reference, asking.results, where, asking.status]
-    picture.upload.input(handlers.take_upload, picture.upload, taken, **QUIET)
-    picture.address.submit(handlers.take_address, picture.address, taken, **QUIET)
-    picture.stage.drop(handlers.take_drop, None, taken, **QUIET)
-    picture.stage.remove(handlers.forget, None, taken, **QUIET)
-    picture.stage.refer(handlers.refer, None, visit.reference, **QUIET)
-    chosen = picture.examples.choose(handlers.take_example, None, [*taken, asking.text, asking.task], **QUIET)
+    """A picture is taken or removed, a reference marked, a question asked or cancelled.
+
+    Another picture ends the question about the last one: its answer would come over the new picture. Gradio's own
+    `cancels` would lose an example's question that is asked before the cancellation has come back.
+    """
     asked = [visit.model, visit.picture, asking.task, asking.text]
-    asked += [asking.pipelined, asking.most, visit.reference, asking.temperature]
+    asked += [asking.pipelined, asking.most, visit.reference, asking.temperature, visit.turn]
     buttons = [asking.status, asking.run, asking.cancel]
     answered = [*buttons, picture.stage, asking.results, where]
     ask = on_model(models, lambda backend: replace(handlers, backend=backend).run)
-    running = [
-        # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
-        gr.on([asking.run.click, asking.text.submit], ask, asked, answered, trigger_mode="always_last", **QUIET),
-        chosen.success(ask, asked, answered, **QUIET),
-    ]
-    asking.cancel.click(handlers.cancelled, None, buttons, cancels=running, **QUIET)
+    # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
+    by = [asking.run.click, asking.text.submit, visit.example.change]
+    running = gr.on(by, ask, asked, answered, trigger_mode="always_last", **QUIET)
+    asking.cancel.click(handlers.cancelled, None, buttons, cancels=[running], **QUIET)
+
+    shown = [picture.intake, picture.upload, picture.stage]
+    taken = [*shown, visit.picture, visit.reference, asking.results, where, *buttons]
+    picture.upload.input(handlers.take_upload, [picture.upload, visit.turn], taken, **QUIET)
+    picture.address.submit(handlers.take_address, [picture.address, visit.turn], taken, **QUIET)
+    picture.stage.drop(handlers.take_drop, visit.turn, taken, **QUIET)
+    picture.stage.remove(handlers.forget, visit.turn, taken, **QUIET)
+    picture.stage.refer(handlers.refer, None, visit.reference, **QUIET)
+    example = [*taken, asking.text, asking.task, visit.example]
+    picture.examples.choose(handlers.take_example, visit.turn, example, trigger_mode="always_last", **QUIET)
 
 
 def _connect_race(

@@ -70,9 +70,19 @@ async function download(form) {
 
 for (const tab of element.querySelectorAll(".ph-tab")) tab.addEventListener("click", () => show(tab.dataset.view));
 for (const button of element.querySelectorAll("[data-form]")) button.addEventListener("click", () => download(button.dataset.form));
+// A page over plain http from another computer has no clipboard; then the text is selected, and copied if that is allowed.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(text);
+    return document.execCommand("copy");
+  }
+}
+
 find(".ph-copy-text").addEventListener("click", async (event) => {
-  await navigator.clipboard.writeText(find(".ph-text").textContent);
-  event.target.textContent = "Copied";
+  event.target.textContent = (await copied(find(".ph-text"))) ? "Copied" : "Selected: press Ctrl+C";
   setTimeout(() => (event.target.textContent = "Copy"), 1500);
 });
 onHighlight((key) => {

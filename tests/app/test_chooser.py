@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from app.backend import Backend, NotReadyError
@@ -56,8 +57,26 @@ async def choose(models: Models, name: str, task: str = "Detect") -> list[tuple[
     return [one async for one in Chooser(models).choose("photon-tiny", task, event)]
 
 
+async def visited(models: Models) -> list[tuple[Any, ...]]:
+    return [one async for one in Chooser(models).visit("photon-tiny", "Point")]
+
+
+def test_a_visit_while_the_model_loads_hears_when_it_is_there(models: Models) -> None:
+    async def whole() -> list[tuple[Any, ...]]:
+        models.start()
+        try:
+            return await visited(models)
+        finally:
+            await models.close()
+
+    loading, *_, last = asyncio.run(whole())
+    assert [chosen["rows"][0]["state"] for chosen, *_ in (loading, last)] == ["loading", "loaded"]
+    assert loading[1] == "Point"
+    assert last[1] == gr.skip(), "the task is the visitor's own by then"
+
+
 def test_a_visit_lists_the_models_and_leaves_the_task(models: Models) -> None:
-    chosen, task, skills = run(models, Chooser(models).visit("photon-tiny", "Point"))
+    ((chosen, task, skills),) = run(models, visited(models))
     assert (chosen["model"], task) == ("photon-tiny", "Point")
     assert [(row["name"], row["size"], row["state"]) for row in chosen["rows"]] == [
         ("photon-tiny", "40 MB", "loaded"),

@@ -42,6 +42,9 @@ def load(name: str, progress: Progress) -> ScriptedEngine:
     limits: dict[str, Any] = {"rows": settings.max_batch, "queue": settings.queue}
     limits["delay_s"] = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     if name == "photon-tiny":
+        gate = os.environ.get("SCRIPTED_GATE", os.devnull)
+        while not os.path.exists(gate):
+            time.sleep(0.05)
         return ScriptedEngine(name, **limits)
     for step in range(20):
         progress(step / 20)
