@@ -30,7 +30,7 @@ class Lexicon:
 
 
 def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Lexicon:
-    """Taught names (those `with_material`), then the first word of every class that no taught name claims."""
+    """Taught names (those `with_material`), then the first word of every class, unless it is a taught name's word."""
     synsets = (timm_info / "imagenet_synsets.txt").read_text().split()
     lemma_lines = (timm_info / "imagenet_synset_to_lemma.txt").read_text().splitlines()
     lemmas = dict(line.split("\t", 1) for line in lemma_lines)
