@@ -18,8 +18,9 @@ from photon.training.losses import BlockAttention, answer_states, image_tokens
 from photon.training.recipe import FIRST_NAME, save_checkpoint, tower_of
 from photon.training.train import STAGES, Trainer, prepare
 
-MOST_ALARMS = 0.07
-"""Share of absent names on validation scenes that may be answered."""
+MOST_ALARMS = 0.055
+"""Share of absent names on validation scenes that may be answered: of the same questions put by three skills, some
+8 % are then answered by one of them."""
 
 
 @torch.no_grad()
