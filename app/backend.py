@@ -23,7 +23,7 @@ from photon import EngineConfig, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
 
-BEAT_S = 0.5  # how often whoever waits for the engine hears how far it is
+BEAT_S = 0.25  # how often whoever waits for the engine hears how far it is
 
 Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=, ticket=)
 

@@ -5,7 +5,6 @@ The choice is the visitor's own: it goes with each of their requests, and other 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from app import about
 from app.backend import State
 from app.models import Choice, Models, UnknownModelError
 
-BEAT_S = 0.25
 SKILLS = ("point", "detect", "segment", "query", "caption")
 _STATES = {State.READY: "loaded", State.STARTING: "loading", State.FAILED: "failed"}
 
@@ -31,11 +29,11 @@ class Chooser:
     async def visit(self, model: str, task: str) -> AsyncIterator[tuple[Any, ...]]:
         """A page is opened: (chooser, task, skills), and once more when the model that was still loading is there."""
         async with self.models.using(model) as backend:
-            task_shown: Any = None
+            first = True
             async for _ in backend.until_settled():
                 chosen, able, skills, *_ = await self._shown(model, task)
-                yield chosen, able if task_shown is None else gr.skip(), skills
-                task_shown = able  # later the task is the visitor's own
+                yield chosen, able if first else gr.skip(), skills  # later the task is the visitor's own
+                first = False
 
     async def choose(self, model: str, task: str, event: gr.EventData) -> AsyncIterator[tuple[Any, ...]]:
         """A model was chosen: progress until it is there, then the page for it, or why it stays with the old one.
@@ -48,10 +46,10 @@ class Chooser:
         except UnknownModelError as error:
             yield await self._shown(model, task, {"problem": str(error)})
             return
-        while backend.state is State.STARTING:
-            doing, share = backend.progress
-            yield await self._shown(model, task, {"progress": {"text": doing, "share": share}})
-            await asyncio.sleep(BEAT_S)
+        async for _ in backend.until_settled():
+            if backend.state is State.STARTING:
+                doing, share = backend.progress
+                yield await self._shown(model, task, {"progress": {"text": doing, "share": share}})
         if backend.state is State.FAILED:
             yield await self._shown(model, task, {"problem": backend.reason})
         else:

@@ -80,7 +80,8 @@ def image_ref(image: Any) -> ImageRef:
     """A weak handle on a picture's content. Raises `InvalidRequestError` for what is not a picture."""
     if isinstance(image, ImageRef):
         return image
-    if isinstance(image, Image.Image):
+    own = isinstance(image, Image.Image)
+    if own:
         image = np.asarray(to_rgb(image))
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
@@ -89,4 +90,6 @@ def image_ref(image: Any) -> ImageRef:
         )
     if 0 in image.shape:
         raise InvalidRequestError(f"The image has the shape {image.shape}; it needs at least one pixel.")
-    return ImageRef.of(image.copy())  # what the caller does to it afterwards is not what was asked about
+    return ImageRef.of(
+        image if own else image.copy()
+    )  # what the caller does to it afterwards is not what was asked about

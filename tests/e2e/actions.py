@@ -14,6 +14,13 @@ from tests.e2e.conftest import Server
 
 NAMES = "#names input, #names textarea"
 
+PASTE = """(bytes) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], "image.png", { type: "image/png" }));
+  document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+}"""
+"""Given the bytes of a PNG: pastes it into the page."""
+
 
 def png(width: int, height: int, colour: str = "#336699") -> dict[str, Any]:
     """An upload: a plain picture with a diagonal."""

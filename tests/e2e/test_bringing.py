@@ -12,7 +12,7 @@ from PIL import ExifTags, Image
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tests.e2e.actions import add_picture, ask, outcome, png
+from tests.e2e.actions import PASTE, add_picture, ask, outcome, png
 from tests.e2e.conftest import OpenPage, Server
 
 SEEN = """() => {
@@ -70,13 +70,6 @@ def test_the_camera_gives_a_picture(visit: OpenPage, scripted: Server) -> None:
     assert {url.removeprefix(scripted.url) for url in strayed} <= {"/gradio_api/upload_progress?upload_id="}
     assert len(visitor.wrong) == 2 * len(strayed)
     visitor.wrong.clear()
-
-
-PASTE = """(bytes) => {
-  const data = new DataTransfer();
-  data.items.add(new File([new Uint8Array(bytes)], "image.png", { type: "image/png" }));
-  document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
-}"""
 
 
 def test_a_picture_can_be_pasted_into_the_empty_page(visit: OpenPage, scripted: Server) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.actions import NAMES, add_picture, ask, assert_idle_within, png, wait_until_running
+from tests.e2e.actions import NAMES, PASTE, add_picture, ask, assert_idle_within, png, wait_until_running
 from tests.e2e.conftest import OpenPage, Server, StartServer
-from tests.e2e.test_bringing import PASTE
 
 
 def begin(page: Page, server: Server) -> None:
