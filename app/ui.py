@@ -36,6 +36,9 @@ SESSIONS = 1000  # visitors whose state is kept, the latest; each takes a tenth 
 CACHE_S = 3600  # how long uploads are kept
 SWEEP_S = 300  # how often those that are older are looked for
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+# What a Stop button cancels "fails" once the browser listens to it no more; only then may its end be shown. Not by the
+# queue: its stream may be closing with what was cancelled, and the answer that was to come by it is then lost.
+STOPPED: dict[str, Any] = {**QUIET, "queue": False}
 
 
 class Visit:
@@ -93,7 +96,8 @@ def _connect_questions(
     # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
     by = [asking.run.click, asking.text.submit, visit.example.change]
     running = gr.on(by, ask, asked, answered, trigger_mode="always_last", **QUIET)
-    asking.cancel.click(handlers.cancelled, None, buttons, cancels=[running], **QUIET)
+    running.failure(handlers.cancelled, None, buttons, **STOPPED)
+    asking.cancel.click(None, cancels=[running])
 
     shown = [picture.intake, picture.upload, picture.stage]
     taken = [*shown, visit.picture, visit.reference, asking.results, where, *buttons]
@@ -115,7 +119,8 @@ def _connect_race(
     about += [racing.count, racing.in_flight, racing.about, batch.files]
     outputs = [racing.view, racing.start, racing.stop]
     running = racing.start.click(race, about, outputs, **QUIET)
-    racing.stop.click(races.stopped, None, outputs, cancels=[running], **QUIET)
+    running.failure(races.stopped, None, outputs, **STOPPED)
+    racing.stop.click(None, cancels=[running])
 
 
 def _connect_batch(handlers: Handlers, models: Models, visit: Visit, asking: AskPanel, batch: BatchPanel) -> None:
@@ -124,4 +129,5 @@ def _connect_batch(handlers: Handlers, models: Models, visit: Visit, asking: Ask
     about = [visit.model, batch.files, asking.task, asking.text, asking.pipelined, asking.most]
     outputs = [batch.view, batch.start, batch.stop]
     running = batch.start.click(start, about, outputs, **QUIET)
-    batch.stop.click(batches.stopped, None, outputs, cancels=[running], **QUIET)
+    running.failure(batches.stopped, None, outputs, **STOPPED)
+    batch.stop.click(None, cancels=[running])
