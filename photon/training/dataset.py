@@ -43,6 +43,7 @@ class Batch:
     """
 
     features: Tensor
+    beliefs: Tensor
     word_index: Tensor
     word_weight: Tensor
     cells: Tensor
@@ -70,6 +71,7 @@ class Scenes:
 
     ARRAYS = (
         "features",
+        "beliefs",
         "word_index",
         "word_weight",
         "names",
@@ -304,6 +306,7 @@ def make_batch(
 
     return Batch(
         features=stacked(rows, "features").float() / STEP,
+        beliefs=stacked(rows, "beliefs").float() / STEP,
         word_index=stacked(rows, "word_index").long(),
         word_weight=stacked(rows, "word_weight").float() / 255,
         cells=stacked(rows, "cells").long(),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.efficientnet import FEATURES
 from photon.models.moondream.model import Moondream
 from photon.models.registry import load_model
@@ -16,14 +17,14 @@ from photon.training.dataset import Scenes
 from photon.training.export import MOST_ALARMS, best_bias
 from photon.training.losses import GUIDED_LAYERS
 from photon.training.priming import look_before, read_things
-from photon.training.recipe import initialise, place_code, save_checkpoint
+from photon.training.recipe import PUBLISHED, initialise, place_code, save_checkpoint, stored
 from photon.training.team import Team
 from photon.training.train import STAGES, Stage, Trainer, learning_rate
 from tests.training.toy import toy_batch, toy_config, toy_lexicon
 
 
-def toy_trainer() -> Trainer:
-    return Trainer(STAGES["answers"], toy_lexicon(), torch.device("cpu"), toy_config())
+def toy_trainer(stage: str = "answers", config: MoondreamConfig | None = None) -> Trainer:
+    return Trainer(STAGES[stage], toy_lexicon(), torch.device("cpu"), config or toy_config())
 
 
 def test_the_rate_warms_up_stays_and_falls_to_zero() -> None:
@@ -72,16 +73,32 @@ def test_the_stages_that_adapt_start_as_the_networks_and_keep_how_they_filter_ch
     before, batch = toy_trainer(), toy_batch(2)
     before.model.vision.feature_scale.fill_(0.5)
     before.save(tmp_path / "a.pt")
-    trainer = Trainer(STAGES["adapt"], toy_lexicon(), torch.device("cpu"), toy_config(adapted=True))
+    trainer = toy_trainer("adapt", toy_config(adapted=True))
     trainer.load(tmp_path / "a.pt", same_stage=False)
     tower = trainer.model.vision
     features = torch.randn(2, 4, FEATURES)
-    torch.testing.assert_close(tower.learned(features), before.model.vision.learned(features))
+    torch.testing.assert_close(tower.learned(features, None), before.model.vision.learned(features, None))
     start = {name: value.clone() for name, value in tower.adapted.state_dict().items()}
     for _ in range(2):
         trainer.step(batch, 1e-2)
     moved = {name for name, value in tower.adapted.state_dict().items() if not torch.equal(value, start[name])}
     assert moved == {name for name in start if "depthwise" not in name}
+
+
+def test_the_stage_that_believes_a_detector_starts_as_the_one_before_and_leaves_the_detector_alone(
+    tmp_path: Path,
+) -> None:
+    torch.manual_seed(0)
+    before, batch = toy_trainer("adapt", toy_config(adapted=True)), toy_batch(2)
+    before.save(tmp_path / "a.pt")
+    trainer = toy_trainer("believe", toy_config(adapted=True, detector=True))
+    trainer.load(tmp_path / "a.pt", same_stage=False)
+    tower, features = trainer.model.vision, batch.features
+    torch.testing.assert_close(tower.learned(features, batch.beliefs), before.model.vision.learned(features, None))
+    start = {name: value.clone() for name, value in tower.detector.state_dict().items()}
+    trainer.step(batch, 1e-2)
+    assert not torch.allclose(tower.learned(features, batch.beliefs), tower.learned(features, -batch.beliefs))
+    assert all(torch.equal(value, start[name]) for name, value in tower.detector.state_dict().items())
 
 
 def test_a_team_of_one_changes_nothing() -> None:
@@ -142,6 +159,19 @@ def test_saved_files_load_as_a_model(tmp_path: Path) -> None:
     torch.testing.assert_close(
         loaded.model.vision([loaded.model.vision.preprocess(image)]), wanted, rtol=0.02, atol=0.02
     )
+
+
+def test_the_published_networks_are_stored_in_eight_bits_and_the_rest_in_half_precision(tmp_path: Path) -> None:
+    model = toy_trainer("believe", toy_config(adapted=True, detector=True)).model
+    state = stored(model)
+    assert {name for name, tensor in state.items() if tensor.dtype is torch.int8} == {
+        name for name, tensor in model.state_dict().items() if name.startswith(PUBLISHED) and tensor.ndim > 1
+    }
+    save_checkpoint(model, toy_lexicon(), tmp_path)
+    loaded = load_model(str(tmp_path), torch.device("cpu"), torch.float32).model.state_dict()
+    for name, tensor in model.state_dict().items():
+        step = tensor.abs().max() / (127 if name.startswith(PUBLISHED) else 1000)
+        torch.testing.assert_close(loaded[name].to(tensor.dtype), tensor, rtol=0.004, atol=float(step), msg=name)
 
 
 def test_scenes_without_shards_say_so(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from photon.models.moondream.nanodet import CLASSES
 from photon.training.data.names import taught_names
+
+CALLED = {"mouse": "computer mouse"}
+"""Kinds of things of the detector whose name means another thing here."""
 
 
 @dataclass
@@ -27,6 +31,12 @@ class Lexicon:
         """All pairs of name index and ImageNet class, as two lists."""
         pairs = [(index, number) for index, numbers in enumerate(self.classes) for number in numbers]
         return [list(column) for column in zip(*pairs, strict=True)]
+
+    def detector_table(self) -> list[list[int]]:
+        """All pairs of name index and class of the detector, as two lists."""
+        found = [(CALLED.get(kind, self.synonyms.get(kind, kind)), number) for number, kind in enumerate(CLASSES)]
+        pairs = [(self.names.index(name), number) for name, number in found if name in self.names]
+        return [list(column) for column in zip(*pairs, strict=True)] if pairs else [[], []]
 
 
 def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Lexicon:
