@@ -46,7 +46,7 @@ class BatchView:
             yield {"problem": True, "text": f"The batch failed on the server: {error}"}, *_buttons(running=False)
 
     def stopped(self) -> tuple[Any, ...]:
-        """Stop was pressed: (view, start button, stop button)."""
+        """Stop was pressed, or Gradio could not run it: (view, start button, stop button)."""
         return {"text": "The batch was stopped."}, *_buttons(running=False)
 
     async def _run(self, engine: Engine, paths: Sequence[Path], question: Question) -> Any:

@@ -153,8 +153,8 @@ class Handlers:
             over.cancel()
 
     def cancelled(self) -> tuple[Any, ...]:
-        """Cancel was pressed and the request is gone: (status, run button, cancel button)."""
-        return ({"kind": "done", "text": "Cancelled."}, *_buttons(running=False))
+        """Cancel was pressed, or Gradio could not run it: (status, run button, cancel button)."""
+        return ({"kind": "done", "text": "The question was stopped."}, *_buttons(running=False))
 
     async def _take(self, turn: Turn, path: Path, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
         """Keep a picture: (intake, input, stage, picture, reference, results, time, status, run button, cancel button).

@@ -75,7 +75,7 @@ class RaceView:
             yield {"problem": True, "text": f"The race failed on the server: {error}"}, *_buttons(racing=False)
 
     def stopped(self) -> tuple[Any, ...]:
-        """Stop was pressed: (view, race button, stop button)."""
+        """Stop was pressed, or Gradio could not run it: (view, race button, stop button)."""
         return {"text": "The race was stopped."}, *_buttons(racing=False)
 
     def _reader(self, picture: Picture | None, files: list[str] | None = None) -> Read:

@@ -39,7 +39,8 @@ class Batch:
     ids, coords, sizes: what each packed token is. query: which question it belongs to (-1: padding); step: its
     place in it. A target is -1 where nothing is asked: stop (0 or 1), x/y (`coord_target`, 0..1), `size_target` and
     `look` (the scene's thing that they are about) belong to the token whose hidden state must give them. strange:
-    how much of another picture each picture's learned half sees (see `losses.image_tokens`).
+    how much of another picture each picture's learned half sees, but for the detector's boxes (see
+    `losses.image_tokens`). features and beliefs are standardised.
     """
 
     features: Tensor

@@ -62,7 +62,7 @@ def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor
     """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them.
 
     The learned half of a strange picture sees another one through its own, as it may on photographs: things must
-    then be found by the lexical half, and where they end by the detector's boxes, which are those of this picture.
+    then be found by the lexical half, and where they end by this picture's boxes, with their scores, of the detector.
     """
     tower, words = tower_of(model), Words(batch.word_index, batch.word_weight)
     features, kinds = (

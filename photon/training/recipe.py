@@ -13,6 +13,7 @@ from tokenizers import normalizers
 from tokenizers.models import WordLevel
 from torch import Tensor
 
+from photon.errors import PhotonError
 from photon.models.moondream.config import (
     MoondreamConfig,
     RegionConfig,
@@ -45,6 +46,12 @@ SPECIAL = (
     "<|reserved_15|>",
 )
 FIRST_NAME = len(SPECIAL)
+
+
+class StageError(PhotonError):
+    """A checkpoint or cached features of another stage than the one that is run; the sentence says what differs."""
+
+
 PUBLISHED = ("vision.net.", "vision.detector.")
 """Where the weights of the published networks stand, which are never trained."""
 
@@ -52,7 +59,7 @@ SKILLS = ("point", "detect", "segment")
 
 
 def photon_tiny(lexicon: Lexicon, adapted: bool = True, detector: bool = True) -> MoondreamConfig:
-    """About 7 million weights beside the frozen networks, 2 of them in the `adapted` copy of the last stages; 144
+    """About 9 million weights beside the frozen networks, 2 of them in the `adapted` copy of the last stages; 144
     image tokens, 256 coordinate bins. `detector`: whether its beliefs join."""
     dim, names = 256, len(lexicon.names)
     vision = VisionConfig(
@@ -172,4 +179,6 @@ def widened(state: dict[str, Tensor], tower: EfficientNetTower) -> dict[str, Ten
     """The weights `state` of a model for one whose `tower` has further features: it answers as before."""
     name = "vision.proj_mlp.fc1.weight"
     missing = tower.proj_mlp.fc1.in_features - state[name].shape[1]
+    if missing < 0:
+        raise StageError(f"The checkpoint's tower has {-missing} features more than this stage's; name its own stage.")
     return {**state, name: F.pad(state[name], (0, missing))}

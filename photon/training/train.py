@@ -86,7 +86,7 @@ STAGES = {
         decay=1.0,
     ),
 }
-STAGES["believe"] = replace(STAGES["adapt"], after="adapt", detector=True)
+STAGES["believe"] = replace(STAGES["adapt"], after="adapt", detector=True, rate=1.2e-3)
 
 
 class Trainer:
@@ -172,7 +172,8 @@ class Trainer:
 
     def load(self, path: Path, same_stage: bool) -> None:
         state = torch.load(path, map_location=self.device, weights_only=True)
-        self.model.load_state_dict(widened(state["model"], tower_of(self.model)), strict=False)
+        weights = state["model"] if same_stage else widened(state["model"], tower_of(self.model))
+        self.model.load_state_dict(weights, strict=False)
         self.heads.load_state_dict(state["heads"])
         if same_stage:
             for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):

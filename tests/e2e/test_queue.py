@@ -71,6 +71,6 @@ def test_a_visitor_sees_their_place_in_the_queue_and_a_full_one_is_said(visit: O
     ask(late)
     expect(late.locator("#status .ph-status")).to_contain_text("place 1 in the queue")
     late.locator("#cancel").click()
-    assert outcome(late) == "Cancelled."
+    assert outcome(late) == "The question was stopped."
     page.locator("#cancel").click()
     wait_for(busy, 0, 0)

@@ -41,7 +41,7 @@ def test_cancel_ends_the_request_in_the_engine(visit: OpenPage, slow: Server) ->
     page.fill(NAMES, "cat, dog")
     page.press(NAMES, "Enter")
     page.locator("#cancel").click()
-    assert outcome(page) == "Cancelled."
+    assert outcome(page) == "The question was stopped."
     assert_idle_within(slow, 1.5)
     expect(page.locator("#run")).to_be_visible()
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from photon.errors import InvalidRequestError
+from photon.errors import InvalidRequestError, ModelLoadError
 from photon.models.moondream import efficientnet
 from photon.models.moondream.config import VisionConfig
-from photon.models.moondream.efficientnet import COARSE, FEATURES, LAST, EfficientNetTower, SameConv, Words
+from photon.models.moondream.efficientnet import (
+    COARSE,
+    FEATURES,
+    LAST,
+    EfficientNetTower,
+    SameConv,
+    Words,
+    standardised,
+)
 from photon.models.moondream.tower import build_tower
+from photon.training.features import STEP
 
 DIM = 16
 
@@ -122,6 +132,30 @@ def test_settled_it_sees_nearly_the_same_and_the_rest_keeps_its_precision(
     low = {name for name, dtype in kinds.items() if dtype is torch.bfloat16}
     assert low == {name for name in kinds if able and name.startswith(("net.", "detector."))}
     torch.testing.assert_close(settled(crops), before, rtol=0.05, atol=0.1 if able else 1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"word_table": [[0, 5], [7, 8]]},
+        {"word_table": [[0], [1000]]},
+        {"word_table": [[0, 1], [7]]},
+        {"word_table": None},
+        {"detector_table": [[0], [80]]},
+        {"detector_table": [[0.5], [3]]},
+        {"detector_table": [[0], [3], [1]]},
+        {"detector_table": "person"},
+    ],
+)
+def test_tables_that_name_what_is_not_there_are_refused(tower: EfficientNetTower, options: dict[str, Any]) -> None:
+    with pytest.raises(ModelLoadError, match=next(iter(options))):
+        build_tower(replace(tower.config, options={**tower.config.options, **options}))
+
+
+def test_what_goes_beyond_the_cached_features_of_training_is_cut_off() -> None:
+    values = torch.tensor([-90.0, 3.0, 90.0])
+    assert standardised(values, torch.tensor(1.0), torch.tensor(0.5)).tolist() == pytest.approx([-5.08, 1.0, 5.08])
+    assert round(5.08 * STEP) == 127
 
 
 def test_a_word_is_as_sure_as_the_square_of_the_detectors_score_if_that_is_more(tower: EfficientNetTower) -> None:

@@ -62,8 +62,13 @@ def test_a_cell_tells_its_best_candidate_of_all_strides() -> None:
     assert beliefs.scores[0, 1].max() < 1e-3
 
 
-def test_it_sees_colours() -> None:
+@torch.no_grad()
+def test_its_weights_expect_blue_first() -> None:
     torch.manual_seed(0)
     net, picture = NanoDet().eval(), torch.randn(1, 3, 64, 64)
-    with torch.no_grad():
-        assert not torch.allclose(net(picture).features, net(picture.flip(1)).features)
+    net.stem.weight[:, 1:] = 0
+    seen = net(picture).features
+    for channel, changes in enumerate((False, False, True)):
+        other = picture.clone()
+        other[:, channel] += 1
+        assert torch.allclose(net(other).features, seen) is not changes

@@ -13,5 +13,12 @@ def test_the_detectors_kinds_are_found_by_name_by_synonym_and_by_what_they_are_c
     assert pairs == {"sofa": "couch", "dog": "dog", "computer mouse": "mouse"}
 
 
+def test_a_name_stands_for_one_kind_at_most() -> None:
+    lexicon = Lexicon(["seat"], 1, {"couch": "seat", "chair": "seat"}, [[]])
+    (names, kinds) = lexicon.detector_table()
+    assert names == [0]
+    assert [CLASSES[kind] for kind in kinds] == ["chair"]
+
+
 def test_a_lexicon_without_any_of_them_has_an_empty_table() -> None:
     assert Lexicon(["tench"], 0, {}, [[0]]).detector_table() == [[], []]

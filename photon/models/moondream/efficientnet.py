@@ -21,8 +21,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from photon.errors import ModelLoadError
 from photon.models.moondream.config import VisionConfig
 from photon.models.moondream.nanodet import BELIEFS, Beliefs, NanoDet
+from photon.models.moondream.nanodet import CLASSES as KINDS
 from photon.models.moondream.preprocess import check_image
 from photon.models.moondream.text import DenseMlp
 from photon.models.moondream.tower import Crops, Tower
@@ -45,6 +47,9 @@ FEATURES = FINE + MIDDLE + COARSE
 
 LAST = (5, 6)
 """The stages between strides 16 and 32, of which there may be an adapted copy."""
+
+MOST_DEVIATIONS = 127 / 25
+"""What the cached features of training can hold: a detector that is sure goes beyond it."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -165,6 +170,9 @@ class EfficientNetTower(Tower):
         self.proj_mlp = DenseMlp(inputs, config.proj_inner_dim, out=dim)
         self.proj_ln = nn.LayerNorm(dim)
         self.pos_emb = nn.Parameter(torch.zeros(config.n_tokens, dim))
+        self._tables = {"word_table": checked_table(options, "word_table", CLASSES)}
+        if self.detector is not None:
+            self._tables["detector_table"] = checked_table(options, "detector_table", len(KINDS))
         self._make_tables(self.pos_emb.device)
 
     def preprocess(self, image: NDArray[np.uint8]) -> Crops:
@@ -179,17 +187,17 @@ class EfficientNetTower(Tower):
     def forward(self, crops: list[Crops]) -> Tensor:
         pixels = torch.cat([c.pixels.to(self.pos_emb.device, non_blocking=True) for c in crops])
         pixels = normalised(pixels, self.pos_emb.dtype)
-        seen = self.look(pixels)
-        standard = (seen.features.to(pixels.dtype) - self.feature_mean) * self.feature_scale
+        seen = self._look(pixels)
+        features = standardised(seen.features, self.feature_mean, self.feature_scale).to(pixels.dtype)
         beliefs, scores = None, None
         if seen.beliefs is not None:
-            beliefs = (seen.beliefs.features.to(standard.dtype) - self.belief_mean) * self.belief_scale
+            beliefs = standardised(seen.beliefs.features, self.belief_mean, self.belief_scale).to(pixels.dtype)
             scores = seen.beliefs.scores
-        return self.project(standard, beliefs, self.words(seen.log_p, scores), self.word_embedding)
+        return self.project(features, beliefs, self.words(seen.log_p, scores), self.word_embedding)
 
     def settle(self) -> None:
-        """On CPUs the frozen networks' convolutions run fastest with their channels last, and in bfloat16 where there
-        are instructions for it, which is how training saw their features."""
+        """On CPUs the frozen networks' convolutions run fastest with their channels last, and on x86 with instructions
+        for bfloat16 in that, whatever the model's dtype; training saw features that were made in it."""
         if self.pos_emb.device.type != "cpu":
             return
         for frozen in (self.net, self.detector):
@@ -198,14 +206,14 @@ class EfficientNetTower(Tower):
                 if _has_bfloat16():
                     frozen.bfloat16()
 
-    def look(self, pixels: Tensor) -> Seen:
+    def _look(self, pixels: Tensor) -> Seen:
         """The networks over a batch of normalised pixels [n, 3, c, c]; on a CPU picture by picture, since the
         activations of several leave its cache."""
         if pixels.device.type != "cpu" or len(pixels) == 1:
             pixels = pixels.to(self.net.stem.weight.dtype)
             features, log_p = self.net(pixels)
             return Seen(features, log_p, None if self.detector is None else self.detector(pixels))
-        features, log_p, beliefs = zip(*(self.look(one) for one in pixels.split(1)), strict=True)
+        features, log_p, beliefs = zip(*(self._look(one) for one in pixels.split(1)), strict=True)
         joined = None if self.detector is None else Beliefs(*map(torch.cat, zip(*beliefs, strict=True)))
         return Seen(torch.cat(features), torch.cat(log_p), joined)
 
@@ -228,8 +236,7 @@ class EfficientNetTower(Tower):
         return Words(top.indices, weight)
 
     def _make_tables(self, device: torch.device) -> None:
-        for name in ("word_table", "detector_table"):
-            pairs = self.config.options.get(name) or [[], []]
+        for name, pairs in self._tables.items():
             self.register_buffer(name, torch.tensor(pairs, dtype=torch.int64, device=device), persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> EfficientNetTower:
@@ -275,6 +282,27 @@ class EfficientNetTower(Tower):
 def _has_bfloat16() -> bool:
     able = torch.cpu.get_capabilities()
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+
+
+def checked_table(options: dict[str, Any], name: str, kinds: int) -> list[list[int]]:
+    """The option `name`: words and classes of a network, side by side. Raises ModelLoadError if it is anything else."""
+    table, words = options.get(name), options["words"]
+    columns: list[Any] = table if isinstance(table, list) and len(table) == 2 else [None, None]
+    for column, below in zip(columns, (words, kinds), strict=True):
+        if not isinstance(column, list) or not all(type(number) is int and 0 <= number < below for number in column):
+            raise ModelLoadError(
+                f"The option {name} of the vision tower must be two lists, of words (whole numbers below {words}) and "
+                f"of classes (below {kinds})."
+            )
+    if len(columns[0]) != len(columns[1]):
+        raise ModelLoadError(f"The two lists of the option {name} of the vision tower must be equally long.")
+    return columns
+
+
+def standardised(values: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+    """values [..., k] in standard deviations, float32; more than `MOST_DEVIATIONS` of them count as so many, as in
+    training."""
+    return ((values.float() - mean) * scale).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
 
 
 def normalised(pixels: Tensor, dtype: torch.dtype) -> Tensor:

@@ -119,7 +119,7 @@ def _candidates(out: Tensor, stride: int) -> tuple[Tensor, Tensor]:
     Centres are told from the middle of the stride-32 cell, in shares of the picture.
     """
     scores, bins = out[:, : len(CLASSES)], out[:, len(CLASSES) :].unflatten(1, (4, BINS)).softmax(2)
-    reach = torch.einsum("nsbhw,b->nshw", bins, torch.arange(float(BINS), device=out.device))
+    reach = (bins * torch.arange(BINS, device=out.device).view(-1, 1, 1)).sum(2)
     left, top, right, bottom = reach.unbind(1)
     height, width = out.shape[-2:]
     centres = [

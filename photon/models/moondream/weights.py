@@ -80,10 +80,11 @@ def plan(checkpoint: Checkpoint) -> dict[str, Source]:
     family_b = is_family_b(stored.values())
     shapes = {ours: checkpoint.shapes[name] for ours, name in stored.items()}
     in_rows = {ours for ours, name in stored.items() if checkpoint.dtypes[name] is torch.int8}
+    row_scales = {ours + ".scale" for ours in in_rows}
     sources: dict[str, Source] = {}
     for name, stored_name in stored.items():
         shape = shapes[name]
-        if _is_quantisation(name, shapes) or name.removesuffix(".scale") in in_rows - {name}:
+        if _is_quantisation(name, shapes) or name in row_scales:
             continue
         if name.endswith(".weight.packed"):
             weight = name.removesuffix(".packed")

@@ -33,10 +33,10 @@ class Lexicon:
         return [list(column) for column in zip(*pairs, strict=True)]
 
     def detector_table(self) -> list[list[int]]:
-        """All pairs of name index and class of the detector, as two lists."""
+        """Pairs of name index and class of the detector, as two lists; a name stands for one class at most."""
         found = [(CALLED.get(kind, self.synonyms.get(kind, kind)), number) for number, kind in enumerate(CLASSES)]
-        pairs = [(self.names.index(name), number) for name, number in found if name in self.names]
-        return [list(column) for column in zip(*pairs, strict=True)] if pairs else [[], []]
+        kinds = {self.names.index(name): number for name, number in reversed(found) if name in self.names}
+        return [list(kinds), list(kinds.values())]
 
 
 def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Lexicon:
