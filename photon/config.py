@@ -25,8 +25,7 @@ _SETTINGS = ("temperature", "top_p", "max_tokens", "max_objects", "seed", "logpr
 class EngineConfig:
     """Raises `InvalidRequestError` for values outside their range.
 
-    device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU (where the frozen
-    networks of photon-tiny run in bfloat16 if the CPU has instructions for it); threads None is
+    device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU; threads None is
     one for a small model on a CPU and all cores for others; kv_pages None sizes the cache by max_batch and the model's
     context within kv_memory_mb (on a CPU decoding rows take up to half as much beside it). max_adapters is how many
     LoRA adapters may be in use at once; queue is how many requests may wait. parity follows the recorded habits of the

@@ -33,8 +33,7 @@ _IRREGULAR = {
 class Vocabulary:
     """Known names in the order of their tokens, and the synonyms that lead to them.
 
-    `taught` names are those that training showed in scenes; the others are reached through ImageNet's classes, or
-    COCO's, alone.
+    `taught` names are those that training showed in scenes; the others are reached through ImageNet alone.
     """
 
     def __init__(self, names: list[str], synonyms: dict[str, str], taught: int) -> None:

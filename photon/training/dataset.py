@@ -39,12 +39,10 @@ class Batch:
     ids, coords, sizes: what each packed token is. query: which question it belongs to (-1: padding); step: its
     place in it. A target is -1 where nothing is asked: stop (0 or 1), x/y (`coord_target`, 0..1), `size_target` and
     `look` (the scene's thing that they are about) belong to the token whose hidden state must give them. strange:
-    how much of another picture each picture's learned half sees, but for the detector's boxes (see
-    `losses.image_tokens`). features and beliefs are standardised.
+    how much of another picture each picture's learned half sees (see `losses.image_tokens`).
     """
 
     features: Tensor
-    beliefs: Tensor
     word_index: Tensor
     word_weight: Tensor
     cells: Tensor
@@ -72,7 +70,6 @@ class Scenes:
 
     ARRAYS = (
         "features",
-        "beliefs",
         "word_index",
         "word_weight",
         "names",
@@ -307,7 +304,6 @@ def make_batch(
 
     return Batch(
         features=stacked(rows, "features").float() / STEP,
-        beliefs=stacked(rows, "beliefs").float() / STEP,
         word_index=stacked(rows, "word_index").long(),
         word_weight=stacked(rows, "word_weight").float() / 255,
         cells=stacked(rows, "cells").long(),

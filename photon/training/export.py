@@ -53,7 +53,7 @@ def best_bias(margins: np.ndarray, stop_is_right: np.ndarray) -> tuple[float, fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--stage", choices=STAGES, default="believe", help="the stage that wrote the checkpoint")
+    parser.add_argument("--stage", choices=STAGES, default="adapt", help="the stage that wrote the checkpoint")
     parser.add_argument("--material", type=Path, required=True)
     parser.add_argument("--features", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

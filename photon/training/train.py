@@ -1,9 +1,9 @@
 """Trains photon-tiny on cached scenes, stage by stage, by the clock.
 
 ``python -m photon.training.train --stage dense --material DIR --features DIR --out DIR --minutes 10``, then stages
-``answers`` (point and detect), ``segments`` (all three), ``finish`` (the same at a falling rate), ``adapt`` (once
-more, with copies of the tower's last stages that adapt) and ``believe`` (once more, with a detector's beliefs). A stage
-starts from the one before it and goes on from its own checkpoint after an interruption.
+``answers`` (point and detect), ``segments`` (all three), ``finish`` (the same at a falling rate) and ``adapt`` (once
+more, with copies of the tower's last stages that adapt). A stage starts from the one before it and goes on from its
+own checkpoint after an interruption.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +28,11 @@ from photon.training.data.lexicon import Lexicon
 from photon.training.data.library import open_lexicon
 from photon.training.dataset import Asker, Batch, Mix, Scenes, make_batch
 from photon.training.dense import SEEN_LAYERS, DenseHeads, dense_loss
-from photon.training.features import load_frozen
+from photon.training.features import LITE0
+from photon.training.lite0 import load_lite0
 from photon.training.losses import BlockAttention, answer_loss, answer_states, image_tokens, seen_states
 from photon.training.priming import look_before, read_things
-from photon.training.recipe import PUBLISHED, initialise, photon_tiny, tower_of, widened
+from photon.training.recipe import initialise, photon_tiny, tower_of, widened
 from photon.training.team import Team
 from photon.training.telling import Teller
 
@@ -49,8 +50,8 @@ times the norm of a token, and the names in the prompts were lost beside it."""
 @dataclass(frozen=True)
 class Stage:
     """`told`: share of the usual pictures that are told, and `renames`: some by other names (see `telling`). `splits`:
-    which scenes are seen. `adapted`: whether copies of the tower's last stages are trained. `detector`: whether the
-    detector's beliefs are seen. `decay`: share of the time, at the end, over which the learning rate falls to zero."""
+    which scenes are seen. `adapted`: whether copies of the tower's last stages are trained. `decay`: share of the
+    time, at the end, over which the learning rate falls to zero."""
 
     mix: Mix
     after: str | None
@@ -62,7 +63,6 @@ class Stage:
     renames: bool = False
     splits: tuple[str, ...] = ("train",)
     adapted: bool = False
-    detector: bool = False
     batch: int = 24
     rate: float = 2e-3
     decay: float = 0.3
@@ -86,7 +86,6 @@ STAGES = {
         decay=1.0,
     ),
 }
-STAGES["believe"] = replace(STAGES["adapt"], after="adapt", detector=True, rate=1.2e-3)
 
 
 class Trainer:
@@ -96,7 +95,7 @@ class Trainer:
         self, stage: Stage, lexicon: Lexicon, device: torch.device, config: MoondreamConfig | None = None
     ) -> None:
         self.stage, self.lexicon, self.device = stage, lexicon, device
-        self.model = Moondream(config or photon_tiny(lexicon, stage.adapted, stage.detector))
+        self.model = Moondream(config or photon_tiny(lexicon, stage.adapted))
         initialise(self.model, lexicon, seed=0)
         look_before(self.model)
         self.heads = DenseHeads(self.model.config.text.dim)
@@ -113,9 +112,8 @@ class Trainer:
         gradient of these few weights takes longer than that of all others."""
         tower, region = tower_of(self.model), self.model.region
         filters = [] if tower.adapted is None else [m for m in tower.adapted.modules() if isinstance(m, SameConv)]
-        for part in (tower.net, tower.detector, *filters):
-            if part is not None:
-                part.requires_grad_(False)
+        for part in (tower.net, *filters):
+            part.requires_grad_(False)
         for features in (region.coord_features, region.size_features):
             features.requires_grad_(False)
 
@@ -161,7 +159,7 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         state = {
-            "model": {k: v for k, v in self.model.state_dict().items() if not k.startswith(PUBLISHED)},
+            "model": {k: v for k, v in self.model.state_dict().items() if not k.startswith("vision.net.")},
             "heads": self.heads.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
             "spent_s": self.spent_s,
@@ -172,8 +170,7 @@ class Trainer:
 
     def load(self, path: Path, same_stage: bool) -> None:
         state = torch.load(path, map_location=self.device, weights_only=True)
-        weights = state["model"] if same_stage else widened(state["model"], tower_of(self.model))
-        self.model.load_state_dict(weights, strict=False)
+        self.model.load_state_dict(widened(state["model"], tower_of(self.model)), strict=False)
         self.heads.load_state_dict(state["heads"])
         if same_stage:
             for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
@@ -185,15 +182,12 @@ class Trainer:
 
 
 def prepare(trainer: Trainer, material: Path, features: Path) -> None:
-    """Gives the tower its frozen parts: the published weights, and the statistics of the cached features."""
+    """Gives the tower its frozen parts: the ImageNet weights, and the statistics of the cached features."""
     vision = tower_of(trainer.model)
-    load_frozen(vision, material)
-    statistics = {name: torch.from_numpy(array) for name, array in np.load(features / "statistics.npz").items()}
-    vision.feature_mean.copy_(statistics["mean"])
-    vision.feature_scale.copy_(statistics["scale"])
-    if vision.detector is not None:
-        vision.belief_mean.copy_(statistics["belief_mean"])
-        vision.belief_scale.copy_(statistics["belief_scale"])
+    vision.net.load_state_dict(load_lite0(material / LITE0).state_dict())
+    statistics = np.load(features / "statistics.npz")
+    vision.feature_mean.copy_(torch.from_numpy(statistics["mean"]))
+    vision.feature_scale.copy_(torch.from_numpy(statistics["scale"]))
     if vision.adapted is not None:
         vision.adapted.load_state_dict(nn.Sequential(*(vision.net.stages[stage] for stage in LAST)).state_dict())
 

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from photon.errors import InvalidRequestError, ModelLoadError
-from photon.models.moondream import efficientnet
+from photon.errors import InvalidRequestError
 from photon.models.moondream.config import VisionConfig
-from photon.models.moondream.efficientnet import (
-    COARSE,
-    FEATURES,
-    LAST,
-    EfficientNetTower,
-    SameConv,
-    Words,
-    standardised,
-)
+from photon.models.moondream.efficientnet import COARSE, FEATURES, LAST, EfficientNetTower, SameConv, Words
 from photon.models.moondream.tower import build_tower
-from photon.training.features import STEP
 
 DIM = 16
 
@@ -102,75 +91,6 @@ def test_same_padding_puts_the_surplus_right_and_below() -> None:
     assert conv(first)[0, 0].tolist() == [[1, 1], [1, 1]]
 
 
-def test_a_detector_joins_and_a_batch_still_gives_what_each_image_gives_alone(tower: EfficientNetTower) -> None:
-    torch.manual_seed(0)
-    joined = build_tower(replace(tower.config, options={**tower.config.options, "detector_table": [[2], [5]]}))
-    assert isinstance(joined, EfficientNetTower)
-    assert joined.detector is not None
-    joined.eval().requires_grad_(False)
-    rng = np.random.default_rng(0)
-    crops = [joined.preprocess(rng.integers(0, 255, (40, 70, 3), np.uint8)) for _ in range(2)]
-    together = joined(crops)
-    for one, alone in zip(together, crops, strict=True):
-        torch.testing.assert_close(one, joined([alone])[0], rtol=1e-4, atol=1e-4)
-    joined.belief_mean += 1
-    assert not torch.allclose(joined(crops), together)
-
-
-@pytest.mark.parametrize("able", [True, False])
-def test_settled_it_sees_nearly_the_same_and_the_rest_keeps_its_precision(
-    tower: EfficientNetTower, monkeypatch: pytest.MonkeyPatch, able: bool
-) -> None:
-    monkeypatch.setattr(efficientnet, "_has_bfloat16", lambda: able)
-    settled = build_tower(replace(tower.config, options={**tower.config.options, "detector_table": [[2], [5]]}))
-    assert isinstance(settled, EfficientNetTower)
-    settled.eval().requires_grad_(False)
-    crops = [settled.preprocess(np.random.default_rng(0).integers(0, 255, (40, 70, 3), np.uint8))]
-    before = settled(crops)
-    settled.settle()
-    kinds = {name: tensor.dtype for name, tensor in settled.state_dict().items()}
-    low = {name for name, dtype in kinds.items() if dtype is torch.bfloat16}
-    assert low == {name for name in kinds if able and name.startswith(("net.", "detector."))}
-    torch.testing.assert_close(settled(crops), before, rtol=0.05, atol=0.1 if able else 1e-4)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"word_table": [[0, 5], [7, 8]]},
-        {"word_table": [[0], [1000]]},
-        {"word_table": [[0, 1], [7]]},
-        {"word_table": None},
-        {"detector_table": [[0], [80]]},
-        {"detector_table": [[0.5], [3]]},
-        {"detector_table": [[0], [3], [1]]},
-        {"detector_table": "person"},
-    ],
-)
-def test_tables_that_name_what_is_not_there_are_refused(tower: EfficientNetTower, options: dict[str, Any]) -> None:
-    with pytest.raises(ModelLoadError, match=next(iter(options))):
-        build_tower(replace(tower.config, options={**tower.config.options, **options}))
-
-
-def test_what_goes_beyond_the_cached_features_of_training_is_cut_off() -> None:
-    values = torch.tensor([-90.0, 3.0, 90.0])
-    assert standardised(values, torch.tensor(1.0), torch.tensor(0.5)).tolist() == pytest.approx([-5.08, 1.0, 5.08])
-    assert round(5.08 * STEP) == 127
-
-
-def test_a_word_is_as_sure_as_the_square_of_the_detectors_score_if_that_is_more(tower: EfficientNetTower) -> None:
-    joined = build_tower(replace(tower.config, options={**tower.config.options, "detector_table": [[1, 2], [5, 6]]}))
-    assert isinstance(joined, EfficientNetTower)
-    p = torch.full((1, 1, 1000), 1e-9)
-    p[0, 0, 8] = 0.3
-    scores = torch.full((1, 1, 80), 0.01)
-    scores[0, 0, 5], scores[0, 0, 6] = 0.2, 0.5
-    words = joined.words(p.log(), scores)
-    found = dict(zip(words.which[0, 0].tolist(), words.weight[0, 0].tolist(), strict=True))
-    assert found[1] == pytest.approx((math.log(0.3) + 8) / 8, abs=1e-5)
-    assert found[2] == pytest.approx((2 * math.log(0.5) + 8) / 8, abs=1e-5)
-
-
 def test_a_word_sums_its_classes_and_is_clamped(tower: EfficientNetTower) -> None:
     p = torch.full((1, 1, 1000), 1e-9)
     p[0, 0, 8] = 0.1
@@ -185,7 +105,7 @@ def test_a_word_sums_its_classes_and_is_clamped(tower: EfficientNetTower) -> Non
 def test_the_lexical_path_adds_scaled_word_embeddings(tower: EfficientNetTower) -> None:
     features = torch.randn(1, 4, FEATURES)
     index = torch.tensor([[[0, 3]] * 4])
-    without = tower.project(features, None, Words(index, torch.zeros(1, 4, 2)), tower.word_embedding)
-    with_words = tower.project(features, None, Words(index, torch.tensor([[[0.5, 1.0]] * 4])), tower.word_embedding)
+    without = tower.project(features, Words(index, torch.zeros(1, 4, 2)), tower.word_embedding)
+    with_words = tower.project(features, Words(index, torch.tensor([[[0.5, 1.0]] * 4])), tower.word_embedding)
     wanted = 3.0 * (0.5 * tower.word_embedding[0] + tower.word_embedding[3])
     torch.testing.assert_close(with_words - without, wanted.expand(1, 4, DIM), rtol=1e-4, atol=1e-4)

@@ -74,31 +74,3 @@ def test_four_bit_weights_need_their_scales_and_zero_points(tmp_path: Path) -> N
     del tensors[QKV + ".weight.zero_point"]
     with pytest.raises(ModelLoadError, match=r"qkv\.weight\.zero_point is missing beside .*qkv\.weight\.packed"):
         parameters(folder_with(tmp_path / "b", tensors))
-
-
-def in_rows() -> tuple[dict[str, Tensor], Tensor]:
-    """The recorded model with one matrix in rows of eight-bit values, and what that matrix then is."""
-    tensors = stored()
-    rows = torch.randint(-127, 128, (384, 128), dtype=torch.int8)
-    scale = torch.rand(len(rows))
-    tensors[QKV + ".weight"], tensors[QKV + ".weight.scale"] = rows, scale
-    return tensors, rows.float() * scale.unsqueeze(-1)
-
-
-def test_rows_of_eight_bit_values_are_scaled(tmp_path: Path) -> None:
-    tensors, wanted = in_rows()
-    got = parameters(folder_with(tmp_path, tensors))["text.blocks.0.attn.qkv.weight"]
-    torch.testing.assert_close(got, wanted)
-
-
-def test_rows_need_their_scales_and_scales_their_rows(tmp_path: Path) -> None:
-    tensors, wanted = in_rows()
-    tensors[QKV + ".weight.scale"] = tensors[QKV + ".weight.scale"][1:]
-    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.scale .*\[383\].*\[384\]"):
-        parameters(folder_with(tmp_path / "a", tensors))
-    del tensors[QKV + ".weight.scale"]
-    with pytest.raises(ModelLoadError, match="whole numbers"):
-        parameters(folder_with(tmp_path / "b", tensors))
-    tensors[QKV + ".weight"], tensors[QKV + ".weight.scale"] = wanted, torch.ones(384)
-    with pytest.raises(ModelLoadError, match=r"qkv\.weight\.scale is not part of this model"):
-        parameters(folder_with(tmp_path / "c", tensors))

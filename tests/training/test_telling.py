@@ -90,7 +90,7 @@ class OneScene:
     def scene(self, index: int) -> dict[str, np.ndarray]:
         zeros = {name: np.zeros((3, *shape), np.float32) for name, shape in SHAPES.items()}
         features = np.zeros((SIDE * SIDE, 4), np.int8)
-        return {**scene(SHOWN, 0), **zeros, "features": features, "beliefs": features, "doubtful": np.array([-1])}
+        return {**scene(SHOWN, 0), **zeros, "features": features, "doubtful": np.array([-1])}
 
 
 SHAPES = {"boxes": (4,), "points": (2,), "contours": (16, 2)}

@@ -13,7 +13,6 @@ from photon.models.moondream.config import (
     VisionConfig,
 )
 from photon.models.moondream.efficientnet import FEATURES
-from photon.models.moondream.nanodet import BELIEFS
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon
 from photon.training.dataset import Asker, Batch, Mix
@@ -27,7 +26,7 @@ def toy_lexicon() -> Lexicon:
     return Lexicon(names, TAUGHT, {}, [[1], [], [2, 3], [], [], [], [0]])
 
 
-def toy_config(adapted: bool = False, detector: bool = False) -> MoondreamConfig:
+def toy_config(adapted: bool = False) -> MoondreamConfig:
     """Four image tokens, width 32, five layers."""
     table = toy_lexicon().word_table()
     options = {
@@ -37,7 +36,6 @@ def toy_config(adapted: bool = False, detector: bool = False) -> MoondreamConfig
         "lexical_floor": 8.0,
         "lexical_scale": 1.0,
         "adapted": adapted,
-        "detector_table": [[0], [32]] if detector else None,
     }
     vision = VisionConfig(32, 64, "efficientnet_lite0", enc_patch_size=32, proj_inner_dim=16, options=options)
     return MoondreamConfig(
@@ -70,7 +68,6 @@ def toy_batch(size: int) -> Batch:
     packed = [asker.ask(row, rng) for row in rows]
     return Batch(
         features=torch.randn(size, 4, FEATURES),
-        beliefs=torch.randn(size, 4, BELIEFS),
         word_index=torch.zeros(size, 4, 2, dtype=torch.int64),
         word_weight=torch.full((size, 4, 2), 0.4),
         cells=torch.tensor([[0, -1, -1, 1]] * size),

@@ -20,9 +20,8 @@ DTYPES = {
     "BF16": torch.bfloat16,
     "F8_E4M3": torch.float8_e4m3fn,
     "U8": torch.uint8,
-    "I8": torch.int8,
 }
-"""What weights may be stored as: numbers, 8-bit experts, bytes that hold two 4-bit values, and 8-bit rows."""
+"""What weights may be stored as: numbers, 8-bit experts, and bytes that hold two 4-bit values."""
 
 UNMAP_BYTES = 32 * 2**20
 """How much of a file is read before it is mapped anew."""

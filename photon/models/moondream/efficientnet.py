@@ -3,14 +3,13 @@
 The image is stretched to one crop of 384 x 384. Each stride-32 cell becomes one image token: the features of
 strides 32, 16 and 8 that lie in it, projected to the decoder's width, plus a learned position, plus the embeddings
 of the words that the network's own ImageNet classifier sees in that cell (the lexical path). The classifier needs the
-network as it was; beside it a second copy of the last stages may adapt to what training shows, and a small detector
-may say which things it sees and where they end. EfficientNet-Lite is MobileNet-style inverted residuals with ReLU6 and
-no squeeze-and-excitation (Tan and Le, 2019); batch norms are folded into the convolutions.
+network as it was; beside it a second copy of the last stages may adapt to what training shows. EfficientNet-Lite is
+MobileNet-style inverted residuals with ReLU6 and no squeeze-and-excitation (Tan and Le, 2019); batch norms are
+folded into the convolutions.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -21,10 +20,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from photon.errors import ModelLoadError
 from photon.models.moondream.config import VisionConfig
-from photon.models.moondream.nanodet import BELIEFS, Beliefs, NanoDet
-from photon.models.moondream.nanodet import CLASSES as KINDS
 from photon.models.moondream.preprocess import check_image
 from photon.models.moondream.text import DenseMlp
 from photon.models.moondream.tower import Crops, Tower
@@ -47,9 +43,6 @@ FEATURES = FINE + MIDDLE + COARSE
 
 LAST = (5, 6)
 """The stages between strides 16 and 32, of which there may be an adapted copy."""
-
-MOST_DEVIATIONS = 127 / 25
-"""What the cached features of training can hold: a detector that is sure goes beyond it."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -130,27 +123,14 @@ class Words(NamedTuple):
     weight: Tensor
 
 
-class Seen(NamedTuple):
-    """What the frozen networks see of n pictures: features [n, cells, FEATURES], log-probabilities of the classes
-    f32[n, cells, 1000], and the detector's beliefs if there is one."""
-
-    features: Tensor
-    log_p: Tensor
-    beliefs: Beliefs | None
-
-
 class EfficientNetTower(Tower):
     """Options of `VisionConfig`: words (known names), word_table (pairs of word index and ImageNet class, as two
-    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing), lexical_scale, adapted
-    (whether there is a second, adapted copy of the stages `LAST`, whose features join the others) and detector_table
-    (pairs of word index, each once, and the detector's class; there is a detector if it is given)."""
+    lists), top_words (words kept a cell), lexical_floor (log-probability counted as nothing), lexical_scale and
+    adapted (whether there is a second, adapted copy of the stages `LAST`, whose features join the others)."""
 
     feature_mean: Tensor
     feature_scale: Tensor
-    belief_mean: Tensor
-    belief_scale: Tensor
     word_table: Tensor
-    detector_table: Tensor
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -161,19 +141,11 @@ class EfficientNetTower(Tower):
         self.register_buffer("feature_scale", torch.ones(FEATURES))
         self.word_embedding = nn.Parameter(torch.zeros(options["words"], dim))
         self.adapted = nn.Sequential(*map(_stage, LAST)) if options.get("adapted") else None
-        self.detector = NanoDet() if options.get("detector_table") else None
         inputs = FEATURES if self.adapted is None else FEATURES + COARSE
-        if self.detector is not None:
-            inputs += BELIEFS
-            self.register_buffer("belief_mean", torch.zeros(BELIEFS))
-            self.register_buffer("belief_scale", torch.ones(BELIEFS))
         self.proj_mlp = DenseMlp(inputs, config.proj_inner_dim, out=dim)
         self.proj_ln = nn.LayerNorm(dim)
         self.pos_emb = nn.Parameter(torch.zeros(config.n_tokens, dim))
-        self._tables = {"word_table": checked_table(options, "word_table", CLASSES)}
-        if self.detector is not None:
-            self._tables["detector_table"] = checked_table(options, "detector_table", len(KINDS))
-        self._make_tables(self.pos_emb.device)
+        self._make_table(self.pos_emb.device)
 
     def preprocess(self, image: NDArray[np.uint8]) -> Crops:
         """uint8[H, W, 3] -> one crop, the whole image stretched to the crop's square."""
@@ -186,79 +158,51 @@ class EfficientNetTower(Tower):
 
     def forward(self, crops: list[Crops]) -> Tensor:
         pixels = torch.cat([c.pixels.to(self.pos_emb.device, non_blocking=True) for c in crops])
-        pixels = normalised(pixels, self.pos_emb.dtype)
-        seen = self._look(pixels)
-        features = standardised(seen.features, self.feature_mean, self.feature_scale).to(pixels.dtype)
-        beliefs, scores = None, None
-        if seen.beliefs is not None:
-            beliefs = standardised(seen.beliefs.features, self.belief_mean, self.belief_scale).to(pixels.dtype)
-            scores = seen.beliefs.scores
-        return self.project(features, beliefs, self.words(seen.log_p, scores), self.word_embedding)
+        features, log_p = self._look(normalised(pixels, self.pos_emb.dtype))
+        standard = (features - self.feature_mean) * self.feature_scale
+        return self.project(standard, self.words(log_p), self.word_embedding)
 
-    def settle(self) -> None:
-        """On CPUs the frozen networks' convolutions run fastest with their channels last, and on x86 with instructions
-        for bfloat16 in that, whatever the model's dtype; training saw features that were made in it."""
-        if self.pos_emb.device.type != "cpu":
-            return
-        for frozen in (self.net, self.detector):
-            if frozen is not None:
-                frozen.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-                if _has_bfloat16():
-                    frozen.bfloat16()
-
-    def _look(self, pixels: Tensor) -> Seen:
-        """The networks over a batch of normalised pixels [n, 3, c, c]; on a CPU picture by picture, since the
-        activations of several leave its cache."""
+    def _look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """The network over a batch; on a CPU picture by picture, since the activations of several leave its cache."""
         if pixels.device.type != "cpu" or len(pixels) == 1:
-            pixels = pixels.to(self.net.stem.weight.dtype)
-            features, log_p = self.net(pixels)
-            return Seen(features, log_p, None if self.detector is None else self.detector(pixels))
-        features, log_p, beliefs = zip(*(self._look(one) for one in pixels.split(1)), strict=True)
-        joined = None if self.detector is None else Beliefs(*map(torch.cat, zip(*beliefs, strict=True)))
-        return Seen(torch.cat(features), torch.cat(log_p), joined)
+            seen: tuple[Tensor, Tensor] = self.net(pixels)
+            return seen
+        features, log_p = zip(*(self.net(one) for one in pixels.split(1)), strict=True)
+        return torch.cat(features), torch.cat(log_p)
 
-    def words(self, log_p: Tensor, scores: Tensor | None = None) -> Words:
-        """log-probabilities [n, cells, 1000] and the detector's scores [n, cells, 80] -> the words kept.
+    def words(self, log_p: Tensor) -> Words:
+        """log-probabilities [n, cells, 1000] -> the words kept.
 
         The weight of a word is clamp(log p + floor, 0, floor) / floor, where p sums the classes that the word
-        table lists for it (design: bundled-model, lexical path), or the same of the square of the detector's score
-        for it where that is more: scores of .02 are noise.
+        table lists for it (design: bundled-model, lexical path).
         """
         floor, count = self.config.options["lexical_floor"], self.config.options["top_words"]
         word, imagenet_class = self.word_table
         p = log_p.new_zeros(*log_p.shape[:-1], self.config.options["words"])
         p = p.index_add(-1, word, log_p.exp()[..., imagenet_class])
-        if scores is not None:
-            word, kind = self.detector_table
-            p[..., word] = torch.maximum(p[..., word], scores[..., kind].square())
         top = p.topk(count, dim=-1)
         weight = (top.values.clamp_min(math.exp(-floor)).log() + floor).clamp(0, floor) / floor
         return Words(top.indices, weight)
 
-    def _make_tables(self, device: torch.device) -> None:
-        for name, pairs in self._tables.items():
-            self.register_buffer(name, torch.tensor(pairs, dtype=torch.int64, device=device), persistent=False)
+    def _make_table(self, device: torch.device) -> None:
+        table = torch.tensor(self.config.options["word_table"], device=device)
+        self.register_buffer("word_table", table, persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> EfficientNetTower:
-        """Moves and casts; the tables are made anew, so that they hold numbers after `to_empty`."""
+        """Moves and casts; the word table is made anew, so that it holds numbers after `to_empty`."""
         super()._apply(fn, recurse)
-        self._make_tables(self.pos_emb.device)
+        self._make_table(self.pos_emb.device)
         return self
 
-    def project(self, features: Tensor, beliefs: Tensor | None, words: Words, embedding: Tensor) -> Tensor:
-        """Standardised features [n, cells, FEATURES] and beliefs [n, cells, BELIEFS], and words -> image tokens
-        [n, cells, F]."""
-        return self.learned(features, beliefs) + self.pos_emb + self.lexical(words, embedding)
+    def project(self, features: Tensor, words: Words, embedding: Tensor) -> Tensor:
+        """Standardised features [n, cells, FEATURES] and words -> image tokens [n, cells, F]."""
+        return self.learned(features) + self.pos_emb + self.lexical(words, embedding)
 
-    def learned(self, features: Tensor, beliefs: Tensor | None) -> Tensor:
-        """The half of a token that training makes of standardised features and, with a detector, of its beliefs."""
-        parts = [features]
+    def learned(self, features: Tensor) -> Tensor:
+        """The half of a token that training makes of the features [n, cells, FEATURES]."""
         if self.adapted is not None:
-            parts.append(self._adapt(self.adapted, features))
-        if self.detector is not None:
-            assert beliefs is not None
-            parts.append(beliefs)
-        out: Tensor = self.proj_ln(self.proj_mlp(torch.cat(parts, dim=-1)))
+            features = torch.cat([features, self._adapt(self.adapted, features)], dim=-1)
+        out: Tensor = self.proj_ln(self.proj_mlp(features))
         return out
 
     def _adapt(self, stages: nn.Module, features: Tensor) -> Tensor:
@@ -276,33 +220,6 @@ class EfficientNetTower(Tower):
         named = F.embedding_bag(index, embedding, mode="sum", per_sample_weights=weight)
         scale: float = self.config.options["lexical_scale"]
         return scale * named.view(*words.which.shape[:2], -1)
-
-
-@functools.cache
-def _has_bfloat16() -> bool:
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
-
-
-def checked_table(options: dict[str, Any], name: str, kinds: int) -> list[list[int]]:
-    """The option `name`: words and classes of a network, side by side. Raises ModelLoadError if it is anything else."""
-    table, words = options.get(name), options["words"]
-    columns: list[Any] = table if isinstance(table, list) and len(table) == 2 else [None, None]
-    for column, below in zip(columns, (words, kinds), strict=True):
-        if not isinstance(column, list) or not all(type(number) is int and 0 <= number < below for number in column):
-            raise ModelLoadError(
-                f"The option {name} of the vision tower must be two lists, of words (whole numbers below {words}) and "
-                f"of classes (below {kinds})."
-            )
-    if len(columns[0]) != len(columns[1]):
-        raise ModelLoadError(f"The two lists of the option {name} of the vision tower must be equally long.")
-    return columns
-
-
-def standardised(values: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
-    """values [..., k] in standard deviations, float32; more than `MOST_DEVIATIONS` of them count as so many, as in
-    training."""
-    return ((values.float() - mean) * scale).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
 
 
 def normalised(pixels: Tensor, dtype: torch.dtype) -> Tensor:

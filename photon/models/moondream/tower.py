@@ -26,9 +26,6 @@ class Crops:
 class Tower(nn.Module):
     """The contract of a vision tower."""
 
-    def settle(self) -> None:
-        """Called once the weights are loaded for good; a tower may then prepare them for its device."""
-
     def preprocess(self, image: NDArray[np.uint8]) -> Crops:
         """uint8[H, W, 3] upright RGB -> crops. Runs on any thread, touches no parameter."""
         raise NotImplementedError

