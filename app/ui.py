@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,9 +37,6 @@ SESSIONS = 1000  # visitors whose state is kept, the latest; each takes a tenth 
 CACHE_S = 3600  # how long uploads are kept
 SWEEP_S = 300  # how often those that are older are looked for
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-# What a Stop button cancels "fails" once the browser listens to it no more; only then may its end be shown. Not by the
-# queue: its stream may be closing with what was cancelled, and the answer that was to come by it is then lost.
-STOPPED: dict[str, Any] = {**QUIET, "queue": False}
 
 
 class Visit:
@@ -96,8 +94,7 @@ def _connect_questions(
     # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
     by = [asking.run.click, asking.text.submit, visit.example.change]
     running = gr.on(by, ask, asked, answered, trigger_mode="always_last", **QUIET)
-    running.failure(handlers.cancelled, None, buttons, **STOPPED)
-    asking.cancel.click(None, cancels=[running])
+    _connect_stop(asking.cancel, running, handlers.cancelled, buttons)
 
     shown = [picture.intake, picture.upload, picture.stage]
     taken = [*shown, visit.picture, visit.reference, asking.results, where, *buttons]
@@ -119,8 +116,7 @@ def _connect_race(
     about += [racing.count, racing.in_flight, racing.about, batch.files]
     outputs = [racing.view, racing.start, racing.stop]
     running = racing.start.click(race, about, outputs, **QUIET)
-    running.failure(races.stopped, None, outputs, **STOPPED)
-    racing.stop.click(None, cancels=[running])
+    _connect_stop(racing.stop, running, races.stopped, outputs)
 
 
 def _connect_batch(handlers: Handlers, models: Models, visit: Visit, asking: AskPanel, batch: BatchPanel) -> None:
@@ -129,5 +125,14 @@ def _connect_batch(handlers: Handlers, models: Models, visit: Visit, asking: Ask
     about = [visit.model, batch.files, asking.task, asking.text, asking.pipelined, asking.most]
     outputs = [batch.view, batch.start, batch.stop]
     running = batch.start.click(start, about, outputs, **QUIET)
-    running.failure(batches.stopped, None, outputs, **STOPPED)
-    batch.stop.click(None, cancels=[running])
+    _connect_stop(batch.stop, running, batches.stopped, outputs)
+
+
+def _connect_stop(stop: gr.Button, running: Any, ended: Callable[[], Any], outputs: list[Any]) -> None:
+    """Lets `stop` cancel the event `running`, and then shows what `ended` gives.
+
+    What is cancelled "fails" once the browser listens to it no more; only then may its end be shown, or a last update
+    comes over it. Not by the queue: its stream may be closing with what was cancelled, and the answer is then lost.
+    """
+    stop.click(None, cancels=[running])
+    running.failure(ended, None, outputs, queue=False, **QUIET)
