@@ -22,22 +22,22 @@ from fastapi import FastAPI
 from gradio.utils import get_upload_folder
 
 from app.api import add_api
-from app.auth import KeyGate
-from app.backend import engine_config
-from app.examples import load_examples
-from app.fetch import Fetcher
-from app.files import file_routes
-from app.handlers import Handlers
-from app.ingest import Limits
-from app.lingering import LingeringClose
-from app.metrics import Metrics
-from app.models import Load, Look, Models
-from app.only_uploads import only_uploads
-from app.parts import ICON, STYLES
-from app.pictures import PictureStore
+from app.engines.backend import engine_config
+from app.engines.metrics import Metrics
+from app.engines.models import Load, Look, Models
+from app.page.handlers import Handlers
+from app.page.only_uploads import only_uploads
+from app.page.parts import ICON, STYLES
+from app.page.theme import theme
+from app.page.ui import build_page
+from app.pictures.fetch import Fetcher
+from app.pictures.ingest import Limits
+from app.pictures.store import PictureStore
+from app.questions.examples import load_examples
 from app.settings import ON_ZERO_GPU, Settings, SettingsError
-from app.theme import theme
-from app.ui import build_page
+from app.web.auth import KeyGate
+from app.web.files import file_routes
+from app.web.lingering import LingeringClose
 from photon import Photon, download, memory_of, models_available
 
 log = logging.getLogger(__name__)

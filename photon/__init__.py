@@ -21,20 +21,25 @@ from photon.errors import (
 )
 
 if TYPE_CHECKING:
-    from photon.asking import ImageLike
-    from photon.catalog import ModelInfo, memory_of, models_available
-    from photon.config import EngineConfig
-    from photon.engine import Photon
-    from photon.models.download import download
+    from photon.catalog.available import ModelInfo, memory_of, models_available
+    from photon.catalog.download import download
+    from photon.core.config import EngineConfig
+    from photon.core.result import Metrics, Result
+    from photon.core.settings import MAX_OBJECTS
+    from photon.core.trace import StepRecord
+    from photon.engine.arguments import ImageLike
+    from photon.engine.pixels import to_rgb
+    from photon.engine.streaming import AsyncStream, Stream
+    from photon.engine.ticket import Ticket
+    from photon.engine.verbs import Photon
     from photon.models.progress import Progress
     from photon.models.public import model_name
     from photon.models.vocabulary import Vocabulary
-    from photon.result import Result
-    from photon.streaming import AsyncStream, Stream
-    from photon.ticket import Ticket
-    from photon.trace import Metrics, StepRecord
+    from photon.skills.base import SKILLS
 
 __all__ = [
+    "MAX_OBJECTS",
+    "SKILLS",
     "AsyncStream",
     "DeviceError",
     "EngineConfig",
@@ -60,25 +65,29 @@ __all__ = [
     "memory_of",
     "model_name",
     "models_available",
+    "to_rgb",
 ]
 
 _HOMES = {
-    "AsyncStream": "streaming",
-    "EngineConfig": "config",
-    "ImageLike": "asking",
-    "Metrics": "trace",
-    "ModelInfo": "catalog",
-    "Photon": "engine",
+    "AsyncStream": "engine.streaming",
+    "EngineConfig": "core.config",
+    "ImageLike": "engine.arguments",
+    "MAX_OBJECTS": "core.settings",
+    "Metrics": "core.result",
+    "ModelInfo": "catalog.available",
+    "Photon": "engine.verbs",
     "Progress": "models.progress",
-    "Result": "result",
-    "StepRecord": "trace",
-    "Stream": "streaming",
-    "Ticket": "ticket",
+    "Result": "core.result",
+    "SKILLS": "skills.base",
+    "StepRecord": "core.trace",
+    "Stream": "engine.streaming",
+    "Ticket": "engine.ticket",
     "Vocabulary": "models.vocabulary",
-    "download": "models.download",
-    "memory_of": "catalog",
+    "download": "catalog.download",
+    "memory_of": "catalog.available",
     "model_name": "models.public",
-    "models_available": "catalog",
+    "models_available": "catalog.available",
+    "to_rgb": "engine.pixels",
 }
 
 

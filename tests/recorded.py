@@ -9,8 +9,8 @@ from typing import Any
 from PIL import Image
 
 from photon import EngineConfig, Photon
+from tests.paths import PARITY
 
-PARITY = Path(__file__).parent / "data" / "parity"
 REFS = [[0.25, 0.5], [0.1, 0.2, 0.6, 0.9]]
 """The spatial references of the recorded query."""
 

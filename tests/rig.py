@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from photon.build import Core, ModelShape, build_core
-from photon.config import EngineConfig
+from photon.core.config import EngineConfig
+from photon.core.request import Choice, ImageRef, Request, SkillState, Token
+from photon.core.sequence import Phase, Sequence
+from photon.core.step import SLOTS, Step
 from photon.devices.base import Device
+from photon.engine.build import Core, ModelShape, build_core
 from photon.models.moondream.lora import Adapter
-from photon.request import Choice, ImageRef, Request, Token
+from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
-from photon.scheduler.pipeline import SLOTS
-from photon.scheduler.sequence import Phase, Sequence, Step
-from photon.skills.base import SkillState
 from tests.scripted import COORD, EOS, SIZE, InjectedError, Picture, ScriptedExecutor, mix
 
 MAX_CONTEXT = 64
@@ -202,7 +202,7 @@ class Rig:
             EngineConfig(max_batch=rows, page_size=page_size, **config),
             pages,
             device,
-            device.timed(self.executor),
+            timed(device, self.executor),
             self._preprocess,
             self.pool,  # type: ignore[arg-type]
             lambda: self.notify(),

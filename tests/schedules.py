@@ -7,11 +7,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from photon.core.request import GREEDY, Mode, Request, SamplingParams, Token
+from photon.core.sequence import Sequence
 from photon.devices.base import Device
 from photon.devices.simulated import Lag
 from photon.errors import InvalidRequestError, RequestCancelledError
-from photon.request import GREEDY, Mode, Request, SamplingParams, Token
-from photon.scheduler.sequence import Sequence
 from tests.rig import Rig, WalkState, Watched, adapter, image
 from tests.scripted import COORD, SIZE, InjectedError, generate
 

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from photon.request import Request, Token
-from photon.runtime.sampling import SampleNeeds, uniform
-from photon.runtime.slot import MAX_ALLOWED
+from photon.core.request import Request, Token
+from photon.runtime.choices import MAX_ALLOWED, SampleNeeds
+from photon.runtime.sampling import uniform
 
 T = TypeVar("T")
 EOS, COORD, SIZE, VOCABULARY = 0, 5, 6, 32

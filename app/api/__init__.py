@@ -8,9 +8,9 @@ from app.api.chat import chat_routes
 from app.api.images import ImageReader
 from app.api.service import service_routes, unknown_routes
 from app.api.skills import skill_routes
-from app.ingest import Limits
-from app.metrics import Metrics
-from app.models import Models
+from app.engines.metrics import Metrics
+from app.engines.models import Models
+from app.pictures.ingest import Limits
 
 
 def add_api(app: FastAPI, models: Models, limits: Limits, metrics: Metrics) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from app.api.body import flag_of, text_of
 from app.api.images import ImageReader
 from app.api.problems import ApiError
-from app.backend import Engine
+from app.engines.backend import Engine
 
 
 @dataclass(frozen=True)

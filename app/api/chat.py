@@ -26,8 +26,8 @@ from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiError, ApiRoute
 from app.api.skills import with_metrics
-from app.ingest import Limits
-from app.models import Models
+from app.engines.models import Models
+from app.pictures.ingest import Limits
 from photon import Result
 
 UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model

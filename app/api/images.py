@@ -8,8 +8,8 @@ import binascii
 from typing import Any
 
 from app.api.problems import ApiError
-from app.backend import Engine
-from app.ingest import Limits, decode_picture
+from app.engines.backend import Engine
+from app.pictures.ingest import Limits, decode_picture
 
 _ALLOWED = "a data URL is expected: data:image/jpeg;base64,... This server fetches no addresses"
 _AT_ONCE = 2  # pictures decoded at the same time; one may take hundreds of megabytes meanwhile

@@ -10,9 +10,9 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from app.backend import NotReadyError, UnavailableError
-from app.ingest import NotAPictureError, PictureError, PictureTooLargeError
-from app.models import UnknownModelError
+from app.engines.backend import NotReadyError, UnavailableError
+from app.engines.models import UnknownModelError
+from app.pictures.ingest import NotAPictureError, PictureError, PictureTooLargeError
 from photon import DeviceError, EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError
 
 log = logging.getLogger(__name__)

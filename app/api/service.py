@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from app.api.problems import ApiError, ApiRoute
-from app.backend import State
-from app.metrics import CONTENT_TYPE, Metrics
-from app.models import Choice, Models
+from app.engines.backend import State
+from app.engines.metrics import CONTENT_TYPE, Metrics
+from app.engines.models import Choice, Models
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

@@ -17,8 +17,8 @@ from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiRoute
-from app.ingest import Limits
-from app.models import Models
+from app.engines.models import Models
+from app.pictures.ingest import Limits
 from photon import Result
 
 

@@ -21,7 +21,7 @@ from photon.bench.clients import compared, names, pictures, put, refs
 from photon.bench.fixed import fixed_request, single
 from photon.bench.plain import PlainLoop
 from photon.bench.verdicts import Call, Tokens
-from photon.request import Mode, Request, Rgb
+from photon.core.request import Mode, Request, Rgb
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from photon import InvalidRequestError, Photon
+from photon.bench.compare import Comparison
 from photon.bench.verdicts import Call, Tokens, alone, verdict, watched
-from photon.compare import Comparison
-from photon.request import ImageRef, Mode, Rgb
+from photon.core.request import ImageRef, Mode, Rgb
 from photon.skills import PLANS
 from photon.skills.base import Plan
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from photon.core.request import Choice, ImageRef, Mode, Request, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, ImageRef, Mode, Request, Token
-from photon.skills.base import Plan, SkillContext, SkillState
+from photon.skills.base import Plan, SkillContext
 from photon.skills.detect import TOKENS_PER_BOX, DetectState
 from photon.skills.point import TOKENS_PER_POINT, PointState
 

@@ -15,7 +15,7 @@ import torch
 from photon import Photon
 from photon.bench.gpu_engine import MODES, Bench, Rows, ask, asked
 from photon.bench.verdicts import Tokens
-from photon.request import ImageRef, Mode
+from photon.core.request import ImageRef, Mode
 from photon.runtime.backends import Backend, Fused, Gather, Varlen, disagreement
 
 STALL_S = 0.02

@@ -14,12 +14,12 @@ import torch
 from photon import EngineConfig, Photon
 from photon.bench.clients import Round, drawn, put
 from photon.bench.fixed import fixed_request, single
-from photon.build import start
+from photon.core.request import ImageRef, Mode, Request
+from photon.core.trace import StepRecord
 from photon.devices import make_device
+from photon.engine.build import start
 from photon.models.registry import LoadedModel
-from photon.request import ImageRef, Mode, Request
 from photon.runtime.backends import TOLERANCE, Varlen, disagreement
-from photon.trace import StepRecord
 
 MODES: tuple[Mode, Mode] = ("blocking", "pipelined")
 Rows = list[dict[str, Any]]

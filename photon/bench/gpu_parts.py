@@ -12,8 +12,8 @@ import torch
 from photon.bench import report
 from photon.bench.clients import drawn
 from photon.bench.gpu_engine import MODES, Bench, Rows, ask, asked
-from photon.request import Mode
-from photon.trace import StepRecord
+from photon.core.request import Mode
+from photon.core.trace import StepRecord
 
 # -- b: periods ------------------------------------------------------------------------------------------------------
 

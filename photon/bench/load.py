@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from photon.bench.report import table
-from photon.catalog import LOADING_BYTES
-from photon.config import DTYPES
+from photon.catalog.available import LOADING_BYTES
+from photon.core.config import DTYPES
 from photon.errors import PhotonError
 from photon.models.files import CONFIG, SINGLE, TOKENIZER
 from photon.models.moondream.config import MoondreamConfig

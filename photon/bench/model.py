@@ -28,9 +28,9 @@ from photon.bench import report
 from photon.bench.clients import names, pictures, put
 from photon.bench.fixed import TOKENS, Skill, fixed_request, single
 from photon.bench.verdicts import Call
+from photon.core.request import ImageRef, Rgb
 from photon.models.public import BUNDLED
 from photon.models.registry import existing
-from photon.request import ImageRef, Rgb
 from photon.skills.base import Plan
 from photon.skills.segment import segment_plan
 

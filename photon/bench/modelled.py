@@ -19,21 +19,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from photon.build import Core, ModelShape, build_core
-from photon.config import EngineConfig
+from photon.core.config import EngineConfig
+from photon.core.request import Choice, ImageRef, Mode, Request, SkillState, Token
+from photon.core.result import Metrics
+from photon.core.step import Step
+from photon.core.trace import StepRecord
 from photon.devices.pace_table import PaceTable
 from photon.devices.paced import HostClock, PacedDevice
-from photon.loop import EngineLoop
+from photon.engine.build import Core, ModelShape, build_core
+from photon.engine.loop import EngineLoop
 from photon.models.moondream.config import TokenizerConfig
 from photon.models.moondream.lora import Adapter
-from photon.request import Choice, ImageRef, Mode, Request, Token
+from photon.runtime.choices import SampleNeeds
+from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
-from photon.runtime.sampling import SampleNeeds
 from photon.runtime.slot import VALUES
-from photon.scheduler.sequence import Step
-from photon.skills.base import Plan, SkillState
+from photon.skills.base import Plan
 from photon.skills.detect import TOKENS_PER_BOX, DetectState
-from photon.trace import Metrics, StepRecord
 
 IDS = TokenizerConfig()
 SHAPE = ModelShape(prefix_length=730, max_context=2048, eos_id=IDS.eos_id, coord_id=IDS.coord_id, size_id=IDS.size_id)
@@ -197,7 +199,7 @@ def modelled_core(
         config,
         2 * rows * SHAPE.max_context // config.page_size,
         device,
-        device.timed(Countdown()),
+        timed(device, Countdown()),
         preprocess=lambda pixels: pixels,
         pool=AtOnce(),
         notify=lambda: None,

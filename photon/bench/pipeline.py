@@ -15,11 +15,11 @@ from typing import Any
 from photon.bench.modelled import Ask, HostCosts, Run, run_streams
 from photon.bench.report import table as as_table
 from photon.bench.report import whole_numbers
+from photon.core.request import Mode
+from photon.core.trace import StepRecord
 from photon.devices.pace_table import OutsideTableError, PaceTable
 from photon.devices.paced import GivenClock, HostClock, MeasuredClock
-from photon.request import Mode
 from photon.skills.detect import TOKENS_PER_BOX
-from photon.trace import StepRecord
 
 MODES: tuple[Mode, Mode] = ("blocking", "pipelined")
 STEADY_TOKENS = 148

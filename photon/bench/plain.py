@@ -9,12 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from photon.core.request import Choice, ImageRef, Request, Token
 from photon.models.moondream.model import Moondream
-from photon.request import Choice, ImageRef, Request, Token
 from photon.runtime.backends import full_attention
-from photon.runtime.choices import ChoiceRows
+from photon.runtime.choices import MAX_ALLOWED, MAX_BANNED, ChoiceRows
 from photon.runtime.sampling import Sampler
-from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 
 class Contiguous:

@@ -17,7 +17,7 @@ from photon.bench import report
 from photon.bench.clients import Round, compared, names, pictures, put
 from photon.bench.fixed import fixed_request, single
 from photon.bench.verdicts import Call
-from photon.request import ImageRef, Mode, Rgb
+from photon.core.request import ImageRef, Mode, Rgb
 
 OBJECTS = 2
 

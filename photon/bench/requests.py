@@ -11,8 +11,8 @@ from typing import Any
 from photon import EngineConfig, Photon
 from photon.bench import report
 from photon.bench.clients import SKILLS, Question, Round, asked, compared, names, pictures, put, refs
-from photon.compare import Comparison
-from photon.request import Mode
+from photon.bench.compare import Comparison
+from photon.core.request import Mode
 
 MODES: tuple[Mode, Mode] = ("blocking", "pipelined")
 

@@ -22,15 +22,15 @@ from photon import EngineConfig
 from photon.bench import report
 from photon.bench.clients import drawn
 from photon.bench.modelled import SHAPE, Ask, Callers, TextState, modelled_core, run_streams
-from photon.build import kv_page_bytes
-from photon.detokenizer import Detokenizer
+from photon.core.request import Token
+from photon.core.trace import StepRecord
 from photon.devices.pace_table import Curve, PaceTable
 from photon.devices.paced import GivenClock, MeasuredClock
-from photon.loop import EngineLoop
+from photon.engine.loop import EngineLoop
+from photon.engine.sizing import kv_page_bytes
 from photon.memory.pages import pages_for
 from photon.models.registry import LoadedModel, load_model
-from photon.request import Token
-from photon.trace import StepRecord
+from photon.skills.detokenizer import Detokenizer
 
 CALLERS = (1, 2, 4, 8, 16, 32, 64)
 PROMPT_TOKENS = (8, 32, 128, 512)

@@ -1,4 +1,4 @@
-"""Whether two runs generated the same: equal, tied or different (see photon.compare).
+"""Whether two runs generated the same: equal, tied or different (see photon.bench.compare).
 
 Tokens are compared, not answers: answers are computed from them. Where two runs differ, the question is put once more,
 alone and in blocking mode, to an engine that notes how close the decisions were.
@@ -10,13 +10,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from photon.build import ModelShape, build_core, default_kv_pages
-from photon.compare import Comparison, MarginSampler, compare
-from photon.config import EngineConfig
+from photon.bench.compare import Comparison, MarginSampler, compare
+from photon.core.config import EngineConfig
+from photon.core.request import Request, Token
 from photon.devices.cpu import CpuDevice
-from photon.loop import EngineLoop
+from photon.engine.build import ModelShape, build_core
+from photon.engine.loop import EngineLoop
+from photon.engine.sizing import default_kv_pages
 from photon.models.registry import LoadedModel
-from photon.request import Request, Token
 from photon.runtime.executor import ModelExecutor
 from photon.skills.base import Plan, RecordedState
 

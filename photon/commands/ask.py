@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageOps
 
-from photon.draw import draw
+from photon.commands.draw import draw
+from photon.engine.pixels import to_rgb
 from photon.errors import InvalidRequestError
-from photon.pixels import to_rgb
 
 if TYPE_CHECKING:
     from photon import Metrics, Photon, Result, Stream

@@ -7,10 +7,10 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
-from photon.models.download import download, name_at
+from photon.catalog.download import download, name_at
 
 if TYPE_CHECKING:
-    from photon.catalog import ModelInfo
+    from photon.catalog.available import ModelInfo
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

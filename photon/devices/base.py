@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
-
-if TYPE_CHECKING:
-    from photon.runtime.executor import Executor
 
 T = TypeVar("T")
 
@@ -87,10 +84,6 @@ class Device(ABC):
         Where steps are captured, what is returned always gives the same tensors, written anew.
         """
         return work
-
-    def timed(self, executor: Executor) -> Executor:
-        """The executor to run on this device: a modelled one adds the times that its work takes."""
-        return executor
 
     @abstractmethod
     def close(self) -> None:

@@ -10,18 +10,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from photon.devices.base import Device, Event, Stream
 from photon.devices.pace_table import PaceTable
 from photon.errors import DeviceError
-from photon.models.moondream.lora import Adapter
-from photon.runtime.executor import Executor, Outputs
-from photon.runtime.sampling import SampleNeeds
 
 _START_S = 1.0
 """Virtual clocks begin here: a time of 0 means "not reached" elsewhere."""
@@ -193,43 +189,5 @@ class PacedDevice(Device):
                 do, what, enqueued = self.queue.popleft()
                 do(what, enqueued)
 
-    def timed(self, executor: Executor) -> Executor:
-        return PacedExecutor(self, executor)
-
     def close(self) -> None:
         self.catch_up()
-
-
-class PacedExecutor:
-    """Outputs of `inner`, times of the table."""
-
-    def __init__(self, device: PacedDevice, inner: Executor) -> None:
-        self._device = device
-        self._table = device.table
-        self._inner = inner
-
-    def load_adapter(self, slot: int, adapter: Adapter) -> None:
-        self._inner.load_adapter(slot, adapter)
-
-    def prefix(self, crops: Sequence[Any], pages: Tensor, adapters: Tensor | None) -> None:
-        self._device.spend(self._table.vision_s(len(crops)))
-        self._inner.prefix(crops, pages, adapters)
-
-    def copy_pages(self, source: Tensor, target: Tensor) -> None:
-        self._inner.copy_pages(source, target)
-
-    def prompt(
-        self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
-    ) -> Outputs:
-        self._device.spend(self._table.prompt_s(len(ids)))
-        return self._inner.prompt(ids, values, positions, valid, pages, adapters)
-
-    def decode(self, ids: Tensor, values: Tensor, positions: Tensor, pages: Tensor, adapters: Tensor | None) -> Outputs:
-        self._device.spend(self._table.forward_s(len(ids)))
-        return self._inner.decode(ids, values, positions, pages, adapters)
-
-    def sample(
-        self, hidden: Tensor, logits: Tensor | None, choice_ids: Tensor, params: Tensor, needs: SampleNeeds
-    ) -> tuple[Tensor, Tensor]:
-        self._device.spend(self._table.sampling_s(len(hidden)))
-        return self._inner.sample(hidden, logits, choice_ids, params, needs)

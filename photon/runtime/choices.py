@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from photon.core.request import Choice
 from photon.errors import InvalidRequestError
-from photon.request import Choice
-from photon.runtime.sampling import SampleNeeds
-from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 _REMEMBERED = 1024
 """Bans can follow the text, so distinct choices are not bounded; what is forgotten is laid out again."""
@@ -69,3 +69,19 @@ class ChoiceRows:
     @staticmethod
     def _may(choice: Choice, token_id: int) -> bool:
         return token_id in choice.allowed if choice.allowed is not None else token_id not in choice.banned
+
+
+class SampleNeeds(NamedTuple):
+    """What the rows of a step need, known to the host: work that nobody needs is not done."""
+
+    open: bool  # a row may take any id of the vocabulary
+    coords: bool
+    sizes: bool
+    drawn: bool = False  # a row has temperature > 0
+    several: bool = True  # a row may choose between ids
+
+
+MAX_ALLOWED = 8
+
+
+MAX_BANNED = 8

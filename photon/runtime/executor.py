@@ -8,14 +8,15 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from photon.config import EngineConfig
+from photon.core.config import EngineConfig
 from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
+from photon.runtime.adapter_bank import AdapterBank
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
 from photon.runtime.backends import choose
+from photon.runtime.choices import SampleNeeds
 from photon.runtime.encoding import image_tokens
-from photon.runtime.lora import AdapterBank
-from photon.runtime.sampling import SampleNeeds, Sampler
+from photon.runtime.sampling import Sampler
 
 Outputs = tuple[Tensor, Tensor | None]
 """Hidden states [B, F] of a step, and its logits [B, V], or None where `sample` makes those that it needs."""

@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 import torch
 
+from photon.core.request import Choice, Token
+from photon.core.sequence import Sequence
+from photon.core.step import SLOTS, Step
 from photon.devices.base import Device
 from photon.models.moondream.lora import Adapter, Site
-from photon.request import Choice, Token
 from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor, Outputs
 from photon.runtime.sampling import uniform
 from photon.runtime.slot import VALUES, Slot, SlotSizes
-from photon.scheduler.pipeline import SLOTS
-from photon.scheduler.sequence import Sequence, Step
 
 _ROW_FIELDS = 4
 

@@ -6,29 +6,17 @@ request's seed and the token's index alone, so neither batch mates nor copy timi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_value, size_value
-from photon.runtime.slot import MAX_ALLOWED
+from photon.runtime.choices import MAX_ALLOWED, SampleNeeds
 
 _MASK = (1 << 64) - 1
 _SHORT_LIST = 256
 """How many candidates a draw ranks at first: top-p mostly keeps fewer, and a whole vocabulary takes 50 times longer."""
 _COLDEST = 1e-4
-
-
-class SampleNeeds(NamedTuple):
-    """What the rows of a step need, known to the host: work that nobody needs is not done."""
-
-    open: bool  # a row may take any id of the vocabulary
-    coords: bool
-    sizes: bool
-    drawn: bool = False  # a row has temperature > 0
-    several: bool = True  # a row may choose between ids
 
 
 def uniform(seed: int, index: int) -> float:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from photon.devices.base import Device
+from photon.runtime.choices import MAX_ALLOWED, MAX_BANNED
 
 if TYPE_CHECKING:
-    from photon.scheduler.sequence import Sequence
+    from photon.core.sequence import Sequence
 
-MAX_ALLOWED = 8
-MAX_BANNED = 8
 VALUES = 5
 """Columns of a sampled value: coordinate, width, height, log-probability of the id, of the value."""
 

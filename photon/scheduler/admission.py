@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from photon.core.request import Mode, Request
+from photon.core.sequence import Sequence
 from photon.errors import InvalidRequestError
-from photon.memory.adapters import AdapterSlots
+from photon.memory.adapter_slots import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
-from photon.request import Mode, Request
 from photon.scheduler.preparation import Preparation
-from photon.scheduler.sequence import Sequence
 
 LOOKAHEAD = 2
 """How many batches ahead of their admission pictures are prepared."""

@@ -10,42 +10,14 @@ and its slot is free again only when commit has read the step's host buffers (de
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from photon.core.step import SLOTS, PipelineStep, StepState
 from photon.errors import PhotonError
-
-SLOTS = 2
 
 
 class PipelineError(PhotonError):
     """The scheduler broke the pipeline's contract."""
-
-
-class Held(Protocol):
-    """Anything that launched steps hold on to."""
-
-    inflight_refs: int
-
-
-class StepState(Enum):
-    PLANNED = "planned"
-    LAUNCHED = "launched"
-    SAMPLED = "sampled"
-    COMMITTED = "committed"
-
-
-@dataclass(eq=False)
-class PipelineStep:
-    """One launch: whom it holds and, once launched, its place in the order and its slot."""
-
-    kind: Literal["prefill", "decode"]
-    sequences: SequenceOf[Held]
-    index: int = field(default=-1, init=False)
-    slot: int = field(default=-1, init=False)
-    state: StepState = field(default=StepState.PLANNED, init=False)
 
 
 Step = TypeVar("Step", bound=PipelineStep)

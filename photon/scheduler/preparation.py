@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
-from photon.request import ImageRef
+from photon.core.request import ImageRef
 
 
 @dataclass

@@ -11,17 +11,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from photon.core.request import Choice, Mode, Token
+from photon.core.sequence import Phase, Sequence
+from photon.core.step import Step
+from photon.core.trace import StepRecord, Trace
 from photon.errors import DeviceError, PhotonError, RequestCancelledError
-from photon.memory.adapters import AdapterSlots
+from photon.memory.adapter_slots import AdapterSlots
 from photon.memory.pages import Pool
 from photon.memory.prefix_cache import PrefixCache
-from photon.request import Choice, Mode, Token
 from photon.runtime.runner import Runner
 from photon.scheduler.admission import Admission
 from photon.scheduler.pipeline import Pipeline
 from photon.scheduler.preparation import Preparation
-from photon.scheduler.sequence import Phase, Sequence, Step
-from photon.trace import StepRecord, Trace
 
 _log = logging.getLogger(__name__)
 

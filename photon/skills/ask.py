@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from photon.config import DEFAULT_OBJECTS, DEFAULT_TOKENS, Settings
+from photon.core.request import ImageRef, Mode, Request, SkillState, Token
+from photon.core.settings import DEFAULT_OBJECTS, DEFAULT_TOKENS, Settings
 from photon.models.moondream.lora import Adapter
-from photon.request import ImageRef, Mode, Request, Token
-from photon.skills.base import SkillContext, SkillState
+from photon.skills.base import SkillContext
 from photon.skills.logprobs import LoggedState
 
 

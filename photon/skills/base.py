@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from photon.detokenizer import Detokenizer
+from photon.core.request import Choice, ImageRef, Request, SkillState, Token
 from photon.errors import InvalidRequestError, UnsupportedSkillError
 from photon.masks import Masks
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.tokenizer import Tokenizer
 from photon.models.vocabulary import Vocabulary
-from photon.request import Choice, ImageRef, Request, Token
+from photon.skills.detokenizer import Detokenizer
 
 
 @dataclass(frozen=True)
@@ -40,28 +39,6 @@ def skills_of(config: MoondreamConfig) -> tuple[str, ...]:
     """What a model can be asked: its own skills, and segment by a second model where it can only detect."""
     own = {*config.skills, *(("segment",) if "detect" in config.skills else ())}
     return tuple(skill for skill in SKILLS if skill in own)
-
-
-class SkillState(ABC):
-    """The state of one sequence. `advance` is called once a committed token, in order."""
-
-    done: bool = False
-
-    @abstractmethod
-    def choice(self) -> Choice:
-        """What may come next, from the committed tokens alone."""
-
-    @abstractmethod
-    def advance(self, token: Token) -> None:
-        """Take a committed token. Sets `done` when no further one is wanted."""
-
-    @abstractmethod
-    def result(self) -> dict[str, Any]:
-        """The answer in the public form (design: architecture, "Public Python interface"). No token follows."""
-
-    def updates(self) -> Sequence[Any]:
-        """What a stream's reader is told: the pieces of the answer that are new since the last call."""
-        return ()
 
 
 class RecordedState(SkillState):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from photon.core.request import Choice, Request, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Request, Token
 from photon.skills.ask import Ask
-from photon.skills.base import Plan, SkillContext, SkillState
+from photon.skills.base import Plan, SkillContext
 from photon.skills.point import score
 
 TOKENS_PER_BOX = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from photon.request import Token
-from photon.skills.base import RecordedState, SkillContext, SkillState
+from photon.core.request import SkillState, Token
+from photon.skills.base import RecordedState, SkillContext
 
 
 class LoggedState(RecordedState):

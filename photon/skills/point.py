@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from photon.core.request import Choice, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Token
 from photon.skills.ask import Ask
-from photon.skills.base import Plan, SkillContext, SkillState
+from photon.skills.base import Plan, SkillContext
 
 TOKENS_PER_POINT = 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from photon.core.request import Token
 from photon.errors import InvalidRequestError, UnsupportedSkillError
-from photon.request import Token
 from photon.skills.ask import Ask
 from photon.skills.base import Plan, SkillContext
 from photon.skills.reasoning import ReasoningState, Thoughts, reasoning_choices

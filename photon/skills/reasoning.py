@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from photon.detokenizer import Detokenizer
+from photon.core.request import Choice, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Token
-from photon.skills.base import SkillContext, SkillState
+from photon.skills.base import SkillContext
+from photon.skills.detokenizer import Detokenizer
 from photon.skills.text import AnswerState, Choices
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from photon.config import MAX_OBJECTS, is_number
+from photon.core.request import Token
+from photon.core.settings import MAX_OBJECTS, is_number
 from photon.errors import InvalidRequestError
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Token
 
 _ALLOWED = (
     "allowed are lists of 2 (x, y) or 4 (x_min, y_min, x_max, y_max) numbers in 0..1, with each minimum at most its "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from photon.result import Result
+from photon.core.result import Result
 from photon.skills.ask import Ask
 from photon.skills.base import Plan, SkillContext
 from photon.skills.segment_box import box_plan

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
+from photon.core.request import Choice, Request, SkillState, Token
 from photon.masks.sharpen import sharpen
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Request, Token
 from photon.skills.ask import Ask
-from photon.skills.base import Outside, SkillContext, SkillState, Stage
+from photon.skills.base import Outside, SkillContext, Stage
 from photon.skills.detect import box, detect_request
 from photon.skills.outline import on_image, outline, path_vertex
 from photon.skills.point import score

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from photon.core.request import Choice, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Choice, Token
 from photon.skills.ask import Ask
-from photon.skills.base import SkillContext, SkillState
+from photon.skills.base import SkillContext
 from photon.skills.detect import box
 from photon.skills.point import score
 from photon.skills.segment_contour import Objects

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from photon.detokenizer import Detokenizer
-from photon.request import Choice, Token
-from photon.skills.base import SkillContext, SkillState
+from photon.core.request import Choice, SkillState, Token
+from photon.skills.base import SkillContext
+from photon.skills.detokenizer import Detokenizer
 
 _ANYTHING = Choice(None)
 

@@ -13,13 +13,7 @@ from tokenizers import normalizers
 from tokenizers.models import WordLevel
 from torch import Tensor
 
-from photon.models.moondream.config import (
-    MoondreamConfig,
-    RegionConfig,
-    TextConfig,
-    TokenizerConfig,
-    VisionConfig,
-)
+from photon.models.moondream.config import MoondreamConfig, RegionConfig, TextConfig, TokenizerConfig, VisionConfig
 from photon.models.moondream.efficientnet import EfficientNetTower
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.text import Block, DenseMlp

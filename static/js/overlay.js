@@ -1,4 +1,4 @@
-// The picture and its answers. Shapes are checked and clipped in Python (app/overlay.py).
+// The picture and its answers. Shapes are checked and clipped in Python (app/drawing/overlay.py).
 const frame = find(".ph-frame");
 const picture = find(".ph-picture");
 const shapesLayer = find(".ph-shapes");

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,10 +22,10 @@ import uvicorn
 from PIL import Image
 
 from photon import AsyncStream, Result
-from photon.streaming import End, LoopMailbox
+from photon.engine.streaming import End, LoopMailbox
 from tests.app.scripted import BOX, ScriptedEngine
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 START_S = 900.0  # a machine that others use may take minutes to import
 PATH = "M0 0L1 0L1 1L0 1Z"
 

@@ -1,4 +1,4 @@
-"""app.server and app.backend: ready, loading, failed; what each says over HTTP."""
+"""app.server and app.engines.backend: ready, loading, failed; what each says over HTTP."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from app import about
-from app.backend import Backend, Engine, NotReadyError
-from app.metrics import Metrics
+from app.engines.backend import Backend, Engine, NotReadyError
+from app.engines.metrics import Metrics
+from app.page import about
 from app.server import build_app, main, make_models
 from app.settings import Settings
 from photon import ModelInfo, ModelLoadError
 from tests.app.scripted import ScriptedEngine, scripted
+from tests.paths import ROOT
 
 
 def wait_until(client: TestClient, status: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_a_tool_server_without_its_package_ends_the_start_with_its_sentence(monk
         main(["--mcp"])
     advice = str(ended.value).rpartition("pip install ")[2]
     assert advice.startswith("mcp==")
-    root = Path(__file__).parents[2]
+    root = ROOT
     assert f'"{advice}"' in (root / "pyproject.toml").read_text()
     assert f"\n{advice}\n" in (root / "requirements-dev.txt").read_text()
 

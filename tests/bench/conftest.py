@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-MODEL = str(Path(__file__).parents[1] / "data" / "parity" / "md2")
+from tests.paths import PARITY
+
+MODEL = str(PARITY / "md2")
 """The smallest whole model at hand."""
 
 

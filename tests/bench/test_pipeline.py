@@ -10,9 +10,9 @@ import pytest
 from photon.bench.__main__ import main
 from photon.bench.modelled import Ask, HostCosts, run_streams
 from photon.bench.pipeline import answer_lengths, blocking_period, pipelined_period, steady, whole
+from photon.core.request import Mode
 from photon.devices.pace_table import PaceTable
 from photon.devices.paced import GivenClock
-from photon.request import Mode
 
 MS = 1e-3
 ROW_KEYS = {

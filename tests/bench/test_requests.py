@@ -11,10 +11,10 @@ import pytest
 from photon import EngineConfig, Photon
 from photon.bench.__main__ import main
 from photon.bench.clients import Question, asked, pictures, put, refs
+from photon.bench.compare import Comparison
 from photon.bench.verdicts import Alone, alone, verdict
-from photon.compare import Comparison
+from photon.core.request import Token
 from photon.errors import InvalidRequestError
-from photon.request import Token
 from tests.bench.conftest import MODEL
 
 

@@ -13,11 +13,13 @@ import photon.devices.pace_table
 from photon import EngineConfig, Photon
 from photon.devices import make_device
 from photon.devices.pace_table import Curve, OutsideTableError, PaceTable
-from photon.devices.paced import GivenClock, MeasuredClock, PacedDevice, PacedExecutor, RealClock
+from photon.devices.paced import GivenClock, MeasuredClock, PacedDevice, RealClock
 from photon.errors import DeviceError, InvalidRequestError
+from photon.runtime.paced import PacedExecutor, timed
+from tests.paths import PARITY
 
 MS = 1e-3
-MODEL = Path(__file__).parents[1] / "data" / "parity" / "md2"
+MODEL = PARITY / "md2"
 
 
 @pytest.fixture
@@ -174,7 +176,7 @@ def test_an_executor_on_the_device_takes_the_times_of_the_table(device: PacedDev
         def __getattr__(self, name: str) -> object:
             return lambda *_: (torch.zeros(8, 1), torch.zeros(8, 1))
 
-    executor, table = device.timed(Silent()), device.table  # type: ignore[arg-type]
+    executor, table = timed(device, Silent()), device.table  # type: ignore[arg-type]
     assert isinstance(executor, PacedExecutor)
     rows, none = torch.zeros(8, dtype=torch.int64), torch.zeros(8, 1, dtype=torch.int64)
     spent = {

@@ -20,7 +20,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -22,7 +22,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.e2e.actions import NAMES, ask, choose_task, outcome
-from tests.e2e.conftest import DESKTOP, FLAGS, PHONE, ROOT
+from tests.e2e.conftest import DESKTOP, FLAGS, PHONE
+from tests.paths import ROOT
 
 OUT = ROOT / "static" / "readme"
 LIMIT = 1_500_000  # bytes, all together

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from tests.e2e.conftest import ROOT
+from tests.paths import ROOT
 
 
 def test_the_page_benchmark_ends_with_its_report() -> None:

@@ -18,8 +18,9 @@ from tests.e2e.actions import (
     shown_json,
 )
 from tests.e2e.conftest import OpenPage, Server, StartServer
+from tests.paths import DATA
 
-SCENES = Path(__file__).parents[1] / "data" / "scenes"
+SCENES = DATA / "scenes"
 
 
 @pytest.mark.parametrize("task", ["Point", "Detect", "Segment"])

@@ -10,13 +10,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
+from photon.core.request import Request
 from photon.devices.base import Device
 from photon.devices.cpu import CpuDevice
-from photon.job import Job
-from photon.loop import EngineLoop
-from photon.request import Request
+from photon.engine.call import Job
+from photon.engine.loop import EngineLoop
+from photon.engine.streaming import ThreadMailbox
 from photon.skills.base import Plan
-from photon.streaming import ThreadMailbox
 from tests.rig import Rig, WalkState
 from tests.scripted import generate
 

@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 import torch
 
+from photon.bench.compare import Comparison, MarginSampler, compare
 from photon.bench.verdicts import watched
-from photon.build import Core, ModelShape, build_core, default_kv_pages
-from photon.compare import Comparison, MarginSampler, compare
-from photon.config import EngineConfig, Settings
+from photon.core.config import EngineConfig
+from photon.core.request import ImageRef, Token
+from photon.core.settings import Settings
 from photon.devices.cpu import CpuDevice
-from photon.loop import EngineLoop
+from photon.engine.build import Core, ModelShape, build_core
+from photon.engine.loop import EngineLoop
+from photon.engine.sizing import default_kv_pages
 from photon.models.registry import LoadedModel, load_model
-from photon.request import ImageRef, Token
 from photon.runtime.encoding import encode
 from photon.runtime.executor import ModelExecutor
 from photon.skills import PLANS, Ask, SkillContext

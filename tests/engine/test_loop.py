@@ -11,19 +11,13 @@ from typing import Any
 
 import pytest
 
+from photon.core.request import Request
 from photon.devices.base import Device
 from photon.devices.cpu import CpuDevice
 from photon.devices.simulated import LAZY, SimulatedDevice
-from photon.errors import (
-    EngineStoppedError,
-    InvalidRequestError,
-    PhotonError,
-    QueueFullError,
-    RequestCancelledError,
-)
+from photon.engine.streaming import End, ThreadMailbox
+from photon.errors import EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError, RequestCancelledError
 from photon.memory.pages import OwnershipError
-from photon.request import Request
-from photon.streaming import End, ThreadMailbox
 from tests.engine.running import PATIENCE_S, Engine, StreamedState, plan, running
 from tests.rig import image, request
 from tests.scripted import InjectedError

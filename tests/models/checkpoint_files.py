@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import torch
-from parity_case import PARITY
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from photon.models.registry import load_model
+from tests.paths import PARITY
 
 CPU = torch.device("cpu")
 

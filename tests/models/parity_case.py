@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from torch import Tensor
 
 from photon.models.moondream.reference import ContiguousCache
 from photon.models.registry import LoadedModel, load_model
+from tests.paths import PARITY
 
-PARITY = Path(__file__).parent.parent / "data" / "parity"
 ATOL = 2e-5
 """Float32 noise is 4e-6; the smallest plausible mistake moves a logit by 5e-5."""
 

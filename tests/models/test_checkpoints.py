@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from checkpoint_files import CPU, as_family_b_of_three, folder_with, parameters, same, stored
-from parity_case import PARITY
 from safetensors.torch import load_file, save_file
 
 from photon.errors import ModelLoadError
@@ -21,6 +19,8 @@ from photon.models.moondream.names import our_names
 from photon.models.moondream.published import MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF, recognised
 from photon.models.moondream.weights import check, plan
 from photon.models.registry import load_model
+from tests.models.checkpoint_files import CPU, as_family_b_of_three, folder_with, parameters, same, stored
+from tests.paths import PARITY
 
 
 def test_family_a_loads_as_it_is() -> None:

@@ -12,7 +12,7 @@ import torch
 from photon.errors import InvalidRequestError
 from photon.models.moondream.config import VisionConfig
 from photon.models.moondream.efficientnet import COARSE, FEATURES, LAST, EfficientNetTower, SameConv, Words
-from photon.models.moondream.tower import build_tower
+from photon.models.moondream.model import build_tower
 
 DIM = 16
 

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from parity_case import PARITY
 
 from photon.errors import ModelLoadError
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.published import MOONDREAM_2, MOONDREAM_3, MOONDREAM_HALF
+from tests.paths import PARITY
 
 
 def raw(name: str = "md3") -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from parity_case import ATOL, ParityCase, parity_case
-from reference_loop import Encoded, ReferenceLoop
+
+from tests.models.parity_case import ATOL, ParityCase, parity_case
+from tests.models.reference_loop import Encoded, ReferenceLoop
 
 REFS = [(0.25, 0.5), (0.1, 0.2, 0.6, 0.9)]
 

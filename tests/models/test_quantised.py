@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoint_files import as_family_b_of_three, folder_with, parameters, stored
 from torch import Tensor
 
 from photon.errors import ModelLoadError
+from tests.models.checkpoint_files import as_family_b_of_three, folder_with, parameters, stored
 
 
 def test_eight_bit_experts_are_scaled_by_row(tmp_path: Path) -> None:

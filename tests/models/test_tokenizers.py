@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from parity_case import PARITY
 
 from photon.errors import ModelLoadError
 from photon.models import registry
@@ -19,6 +18,7 @@ from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.published import MOONDREAM_2_OLD, MOONDREAM_HALF, recognised
 from photon.models.registry import load_model
+from tests.paths import PARITY
 
 CPU = torch.device("cpu")
 STARMIE, OLD = 0, 50256

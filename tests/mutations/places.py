@@ -6,14 +6,14 @@ from tests.mutations.mutation import Change, Mutation
 
 ADMISSION = "scheduler/admission.py"
 CHOICES = "runtime/choices.py"
-LOOP = "loop.py"
+LOOP = "engine/loop.py"
 PIPELINE = "scheduler/pipeline.py"
 PREFIXES = "memory/prefix_cache.py"
 RUNNER = "runtime/runner.py"
 SCHEDULER = "scheduler/scheduler.py"
-SEQUENCE = "scheduler/sequence.py"
+SEQUENCE = "core/sequence.py"
 SLOT = "runtime/slot.py"
-STREAMING = "streaming.py"
+STREAMING = "engine/streaming.py"
 
 STEPS = "tests/runtime/test_steps.py"
 FINISHING = "tests/scheduler/test_finishing.py"

@@ -22,8 +22,8 @@ import pytest
 import torch
 
 from tests.mutations.mutation import Change
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
     "PHOTON_SCHEDULES": "640",  # so many must a fault survive before it counts as not caught
     "PHOTON_SHRINK": "0",

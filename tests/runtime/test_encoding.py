@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from photon import EngineConfig, Photon, PhotonError
-from photon.build import spare_cores
+from photon.engine.sizing import spare_cores
 from photon.models.moondream.model import Moondream
 from photon.models.registry import load_model
 from photon.runtime.encoding import encode, image_tokens

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from photon.build import ModelShape, build_core
-from photon.config import EngineConfig
+from photon.core.config import EngineConfig
+from photon.core.request import GREEDY, Choice, ImageRef, Request, SamplingParams, SkillState, Token
+from photon.core.sequence import Sequence
 from photon.devices.simulated import EAGER, LAZY, Lag, SimulatedDevice
+from photon.engine.build import ModelShape, build_core
 from photon.models.moondream.lora import Adapter, Site
 from photon.models.registry import LoadedModel, load_model
-from photon.request import GREEDY, Choice, ImageRef, Request, SamplingParams, Token
 from photon.runtime.executor import ModelExecutor
-from photon.scheduler.sequence import Sequence
-from photon.skills.base import SkillState
+from tests.paths import PARITY
 from tests.rig import ManualPool, Watched
 
 PAGES = 200
@@ -28,7 +27,7 @@ RANK = 4
 
 @pytest.fixture(scope="module")
 def loaded() -> LoadedModel:
-    folder = Path(__file__).parents[1] / "data" / "parity" / "md2"
+    folder = PARITY / "md2"
     return load_model(str(folder), torch.device("cpu"), torch.float32)
 
 

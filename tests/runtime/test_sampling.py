@@ -9,13 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from photon.core.request import Choice
 from photon.models.moondream.config import MoondreamConfig, RegionConfig, TextConfig, TokenizerConfig, VisionConfig
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.region import coord_value, size_value
-from photon.request import Choice
-from photon.runtime.choices import ChoiceRows
+from photon.runtime.choices import MAX_ALLOWED, MAX_BANNED, ChoiceRows
 from photon.runtime.sampling import Sampler, pick, uniform
-from photon.runtime.slot import MAX_ALLOWED, MAX_BANNED
 
 EOS, COORD, SIZE = 0, 5, 6
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from photon.core.request import Request, SamplingParams, Token
+from photon.core.sequence import Sequence
 from photon.devices.simulated import EAGER, LAZY, Lag, SimulatedDevice
 from photon.errors import DeviceError
-from photon.request import Request, SamplingParams, Token
-from photon.scheduler.sequence import Sequence
 from tests.rig import Rig, WalkState, image, request
 from tests.scripted import Costs, generate
 

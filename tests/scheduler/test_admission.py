@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from photon.core.request import Token
+from photon.core.sequence import Phase, Sequence
 from photon.devices.simulated import LAZY, SimulatedDevice
 from photon.errors import InvalidRequestError
-from photon.request import Token
-from photon.scheduler.sequence import Phase, Sequence
 from tests.rig import MAX_CONTEXT, Rig, Watched, adapter, image, request
 from tests.scripted import InjectedError, generate
 

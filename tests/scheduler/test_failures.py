@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from photon.core.request import Choice, Request, SkillState
+from photon.core.sequence import Sequence
 from photon.devices.simulated import LAZY, SimulatedDevice
 from photon.errors import DeviceError, InvalidRequestError
-from photon.request import Choice, Request
-from photon.scheduler.sequence import Sequence
-from photon.skills.base import SkillState
 from tests.rig import Rig, WalkState, Watched, image, request
 from tests.scripted import InjectedError, generate
 

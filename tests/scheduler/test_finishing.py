@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from photon.core.request import Choice, SkillState, Token
+from photon.core.sequence import Phase, Sequence
 from photon.devices.simulated import EAGER, LAZY, SimulatedDevice
-from photon.request import Choice, Token
-from photon.scheduler.sequence import Phase, Sequence
-from photon.skills.base import SkillState
 from tests.rig import MAX_CONTEXT, Rig, WalkState, Watched, image, request
 from tests.scripted import COORD, EOS
 

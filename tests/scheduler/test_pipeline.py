@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from photon.scheduler.pipeline import Pipeline, PipelineError, PipelineStep, StepState
+from photon.core.step import PipelineStep, StepState
+from photon.scheduler.pipeline import Pipeline, PipelineError
 
 
 @dataclass

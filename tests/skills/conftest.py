@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from photon.config import Settings
+from photon.core.request import ImageRef, SkillState, Token
+from photon.core.settings import Settings
 from photon.models.moondream.config import MoondreamConfig
 from photon.models.moondream.tokenizer import Tokenizer
-from photon.request import ImageRef, Token
 from photon.skills import Ask, SkillContext
-from photon.skills.base import Plan, SkillState
+from photon.skills.base import Plan
 from tests.recorded import folder, read
 
 BYTES = 32

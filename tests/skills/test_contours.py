@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from photon.request import ImageRef, Token
+from photon.core.request import ImageRef, Token
 from photon.skills import Ask, SkillContext
 from photon.skills.base import Outside, Plan
 from photon.skills.segment import segment_plan

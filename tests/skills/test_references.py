@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from photon import InvalidRequestError
-from photon.config import MAX_OBJECTS
+from photon.core.request import Token
+from photon.core.settings import MAX_OBJECTS
 from photon.models.moondream.config import TokenizerConfig
-from photon.request import Token
 from photon.skills.references import reference_tokens
 
 IDS = TokenizerConfig()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from photon import EngineStoppedError, ModelLoadError, Photon, RequestCancelledError, UnsupportedSkillError
+from photon.core.request import Token
 from photon.masks import Box
-from photon.request import Token
 from photon.skills import Ask, SkillContext, skills_of
 from photon.skills.base import Outside
 from photon.skills.segment import segment_plan
@@ -166,7 +166,7 @@ def test_without_masks_the_skill_is_refused_with_the_reason(detector: Callable[.
 @pytest.fixture
 def masks(monkeypatch: pytest.MonkeyPatch) -> ScriptedMasks:
     scripted = ScriptedMasks()
-    monkeypatch.setattr("photon.build.LazyMasks", lambda *_: scripted)
+    monkeypatch.setattr("photon.engine.build.LazyMasks", lambda *_: scripted)
     return scripted
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from photon.request import Token
+from photon.core.request import Token
 from photon.skills import Ask, SkillContext
 from photon.skills.detect import DetectState, box, detect_plan
 from photon.skills.point import PointState, point_plan

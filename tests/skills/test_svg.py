@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from photon import EngineConfig, Photon
-from photon.request import Choice, Token
+from photon.core.request import Choice, Token
 from photon.skills import Ask, SkillContext
 from photon.skills.segment import segment_end, segment_plan
 from photon.skills.segment_svg import SvgState

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from photon import InvalidRequestError, UnsupportedSkillError
-from photon.request import Choice, Token
+from photon.core.request import Choice, Token
 from photon.skills import Ask, SkillContext
 from photon.skills.caption import caption_length, caption_plan
 from photon.skills.query import query_plan, question_text

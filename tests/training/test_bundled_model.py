@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -13,8 +12,9 @@ import pytest
 
 from photon import EngineConfig, Photon
 from photon.training.data.geometry import fill
+from tests.paths import DATA
 
-FOLDER = Path(__file__).parent.parent / "data" / "scenes"
+FOLDER = DATA / "scenes"
 SCENES: list[dict[str, Any]] = json.loads((FOLDER / "scenes.json").read_text())
 POINT_F1 = 0.4
 

@@ -6,7 +6,6 @@ The figures come from ``python -m photon.training.evaluate --photos tests/data -
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ import pytest
 from photon import EngineConfig, Photon
 from photon.training.evaluate import photographs
 from photon.training.photographs import PhotographSet
+from tests.paths import DATA
 
-FOLDER = Path(__file__).parents[1] / "data" / "photos"
+FOLDER = DATA / "photos"
 FLOORS = {
     "mean_over_queries": {"point_f1": 0.39, "detect_f1": 0.23, "segment_miou": 0.22},
     "off_centre": {"point_f1": 0.22, "detect_f1": 0.15},

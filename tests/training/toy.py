@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from photon.models.moondream.config import (
-    MoondreamConfig,
-    RegionConfig,
-    TextConfig,
-    TokenizerConfig,
-    VisionConfig,
-)
+from photon.models.moondream.config import MoondreamConfig, RegionConfig, TextConfig, TokenizerConfig, VisionConfig
 from photon.models.moondream.efficientnet import FEATURES
 from photon.training.data.geometry import VERTICES
 from photon.training.data.lexicon import Lexicon

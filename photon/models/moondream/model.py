@@ -6,10 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from photon.models.moondream.config import MoondreamConfig
+from photon.errors import ModelLoadError
+from photon.models.moondream.config import MoondreamConfig, VisionConfig
 from photon.models.moondream.region import Region
 from photon.models.moondream.text import TextDecoder
-from photon.models.moondream.tower import build_tower
+from photon.models.moondream.tower import Tower
 
 
 class Moondream(nn.Module):
@@ -53,3 +54,16 @@ class Moondream(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """Raw hidden [..., F] -> [..., V]."""
         return self.text.logits(hidden)
+
+
+def build_tower(config: VisionConfig) -> Tower:
+    """The tower of `config.kind`; towers are imported only when named."""
+    if config.kind == "vit":
+        from photon.models.moondream.vision import VisionTransformer
+
+        return VisionTransformer(config)
+    if config.kind == "efficientnet_lite0":
+        from photon.models.moondream.efficientnet import EfficientNetTower
+
+        return EfficientNetTower(config)
+    raise ModelLoadError(f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'.")

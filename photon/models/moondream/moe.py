@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import MoeConfig
 from photon.models.moondream.initial import normal
+from photon.models.moondream.lora import Adapters, plus
 
 
 class ExpertWeight(nn.Module):

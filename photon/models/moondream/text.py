@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from photon.models.moondream.adapters import Adapters, plus
 from photon.models.moondream.config import TextConfig
 from photon.models.moondream.initial import normal
+from photon.models.moondream.lora import Adapters, plus
 from photon.models.moondream.moe import MoeMlp
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]

@@ -8,9 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from photon.errors import ModelLoadError
-from photon.models.moondream.config import VisionConfig
-
 
 @dataclass(frozen=True)
 class Crops:
@@ -33,16 +30,3 @@ class Tower(nn.Module):
     def forward(self, crops: list[Crops]) -> Tensor:
         """Crops of several images in one batch -> [len(crops), n_tokens, F] in the model's dtype."""
         raise NotImplementedError
-
-
-def build_tower(config: VisionConfig) -> Tower:
-    """The tower of `config.kind`; towers are imported only when named."""
-    if config.kind == "vit":
-        from photon.models.moondream.vision import VisionTransformer
-
-        return VisionTransformer(config)
-    if config.kind == "efficientnet_lite0":
-        from photon.models.moondream.efficientnet import EfficientNetTower
-
-        return EfficientNetTower(config)
-    raise ModelLoadError(f"config.json names a vision tower {config.kind!r}; known are 'vit' and 'efficientnet_lite0'.")

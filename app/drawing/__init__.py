@@ -1,0 +1,1 @@
+"""Answers and times as drawings, files and code."""

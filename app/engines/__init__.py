@@ -1,0 +1,1 @@
+"""The engines that answer, and what is counted of them."""

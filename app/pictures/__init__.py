@@ -1,0 +1,1 @@
+"""Pictures: read, fetched, kept."""

@@ -1,0 +1,1 @@
+"""Routes and layers of the server beside the API."""

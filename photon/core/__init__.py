@@ -1,0 +1,1 @@
+"""The words that all parts speak; no behaviour beyond their own numbers."""

@@ -1,0 +1,47 @@
+"""How an engine is set up, and the values that requests may carry: one home for every limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from photon.errors import InvalidRequestError
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """Raises `InvalidRequestError` for values outside their range.
+
+    device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU; threads None is
+    one for a small model on a CPU and all cores for others; kv_pages None sizes the cache by max_batch and the model's
+    context within kv_memory_mb (on a CPU decoding rows take up to half as much beside it). max_adapters is how many
+    LoRA adapters may be in use at once; queue is how many requests may wait. parity follows the recorded habits of the
+    public reference in sampling (design: model 7.1, 10). mask_model outlines what a model without a segment skill
+    detects: sam2.1-small, sam2.1-large or a folder.
+    """
+
+    device: str = "auto"
+    dtype: str | None = None
+    threads: int | None = None
+    max_batch: int = 16
+    page_size: int = 16
+    kv_pages: int | None = None
+    kv_memory_mb: int = 512
+    queue: int = 256
+    max_prefill_tokens: int = 1024
+    max_prefill_images: int = 4
+    max_adapters: int = 4
+    max_adapter_rank: int = 32
+    trace_steps: int = 8192
+    preprocess_threads: int = 1
+    parity: bool = False
+    mask_model: str = "sam2.1-small"
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise InvalidRequestError(f"dtype {self.dtype!r} is not known; allowed are {', '.join(DTYPES)}.")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+                raise InvalidRequestError(f"{field.name} is {value}; allowed are whole numbers from 1.")

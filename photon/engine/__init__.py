@@ -1,0 +1,1 @@
+"""The public library: one object, one thread."""

@@ -1,0 +1,324 @@
+"""The public verbs: load a model, ask it, look at what the engine does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from photon.core.config import EngineConfig
+from photon.core.request import ImageRef
+from photon.core.result import Result
+from photon.core.trace import StepRecord
+from photon.engine.arguments import Asking, ImageLike, RefsLike, SettingsLike, image_ref
+from photon.engine.build import Built, build
+from photon.engine.streaming import AsyncStream, Last, LoopMailbox, Stream, ThreadMailbox
+from photon.engine.ticket import Ticket
+from photon.models.progress import Progress, unseen
+from photon.models.vocabulary import Vocabulary
+from photon.skills import PLANS, Ask, SkillContext
+from photon.skills.segment import segment_end
+
+_STATS_WINDOW_S = 10.0
+
+
+class Photon:
+    """One model behind one engine thread. Verbs may be called from any thread; `close` it when done.
+
+    Every verb raises `InvalidRequestError` for a bad value before anything is queued, `QueueFullError` when too many
+    wait, `EngineStoppedError` after `close` or a failure; a stream raises the latter two from its first piece on.
+    settings: temperature, top_p, max_tokens, max_objects, seed, logprobs and variant (the name of an adapter).
+    spatial_refs: points [x, y] and boxes [x_min, y_min, x_max, y_max] in 0..1 that belong to the question.
+    `pipelined=False` answers one request in blocking mode, with the same result.
+    """
+
+    def __init__(self, built: Built) -> None:
+        self._built = built
+        self._loop = built.loop
+        self._context = SkillContext(
+            built.loaded.name,
+            built.loaded.model.config,
+            built.loaded.tokenizer,
+            built.loaded.vocabulary,
+            parity=built.config.parity,
+            masks=built.masks,
+        )
+        self._asking = Asking(self._context, built.config.max_adapter_rank)
+        self._ask = self._asking.ask
+
+    @classmethod
+    def load(cls, name_or_path: str, config: EngineConfig | None = None, progress: Progress | None = None) -> Photon:
+        """Load a model by name, folder or .safetensors file and start its engine. Raises `ModelLoadError`.
+
+        progress: called with the share of the weights that are read, 0..1.
+        """
+        return cls(build(name_or_path, config or EngineConfig(), progress or unseen))
+
+    # -- verbs: arguments and results are those of the official client ---------------------------------------------
+
+    def query(
+        self,
+        image: ImageLike | None = None,
+        question: str | None = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        reasoning: bool = False,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"answer": str}; reasoning adds {"reasoning": {"text", "grounding": [{"start_idx", "end_idx", "points"}]}}.
+
+        With `stream` the answer is a `Stream` of its pieces. Without an image the question stands for itself.
+        """
+        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        return self._text(ask, "answer")
+
+    def caption(
+        self,
+        image: ImageLike,
+        length: str = "normal",
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"caption": str}, `length` being short, normal or long; with `stream` a `Stream` of its pieces."""
+        return self._text(self._ask("caption", image, length, settings, None, pipelined, stream), "caption")
+
+    def point(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"points": [{"x", "y", "score"}]}."""
+        return self._wait(self._ask("point", image, object, settings, spatial_refs, pipelined))
+
+    def detect(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Result:
+        """{"objects": [{"x_min", "y_min", "x_max", "y_max", "score"}]}."""
+        return self._wait(self._ask("detect", image, object, settings, spatial_refs, pipelined))
+
+    def segment(
+        self,
+        image: ImageLike,
+        object: str,
+        spatial_refs: RefsLike = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+    ) -> Any:
+        """The best object's {"path", "bbox", "polygons"} and all of them in "objects".
+
+        With `stream` a `Stream` of {"bbox"}, then {"chunk"}s of the path, then {"path", "bbox", "completed": True}.
+        """
+        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        return self._open(ask, segment_end) if ask.stream else self._wait(ask)
+
+    async def aquery(
+        self,
+        image: ImageLike | None = None,
+        question: str | None = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        reasoning: bool = False,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+        ticket: Ticket | None = None,
+    ) -> Result:
+        """`query` for asyncio: cancelling the task cancels the request; a streamed answer is an `AsyncStream`.
+
+        A `ticket` tells meanwhile where the call stands in the queue.
+        """
+        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        return await self._atext(ask, "answer", ticket)
+
+    async def acaption(
+        self,
+        image: ImageLike,
+        length: str = "normal",
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+        ticket: Ticket | None = None,
+    ) -> Result:
+        ask = self._ask("caption", image, length, settings, None, pipelined, stream)
+        return await self._atext(ask, "caption", ticket)
+
+    async def apoint(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+        ticket: Ticket | None = None,
+    ) -> Result:
+        return await self._await(self._ask("point", image, object, settings, spatial_refs, pipelined), ticket)
+
+    async def adetect(
+        self,
+        image: ImageLike,
+        object: str,
+        settings: SettingsLike = None,
+        spatial_refs: RefsLike = None,
+        *,
+        pipelined: bool = True,
+        ticket: Ticket | None = None,
+    ) -> Result:
+        return await self._await(self._ask("detect", image, object, settings, spatial_refs, pipelined), ticket)
+
+    async def asegment(
+        self,
+        image: ImageLike,
+        object: str,
+        spatial_refs: RefsLike = None,
+        stream: bool = False,
+        settings: SettingsLike = None,
+        *,
+        pipelined: bool = True,
+        ticket: Ticket | None = None,
+    ) -> Any:
+        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        return self._aopen(ask, segment_end, ticket) if ask.stream else await self._await(ask, ticket)
+
+    def encode_image(self, image: ImageLike) -> ImageRef:
+        """A weak handle to use in place of the picture: it saves hashing it again, and pins nothing."""
+        return image_ref(image)
+
+    def add_adapter(self, name: str, path: str | Path) -> None:
+        """Make a LoRA adapter available as `settings={"variant": name}`. Raises `ModelLoadError` if it does not fit.
+
+        Its weights stay in host memory and are brought to the device when a request needs them.
+        """
+        self._asking.add_adapter(name, path)
+
+    # -- ways to wait ---------------------------------------------------------------------------------------------
+
+    def _wait(self, ask: Ask) -> Result:
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
+        try:
+            return job.future.result()
+        except KeyboardInterrupt:
+            self._loop.cancel(job)
+            raise
+
+    async def _await(self, ask: Ask, ticket: Ticket | None = None) -> Result:
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
+        if ticket is not None:
+            ticket.follow(job.ahead)
+        try:
+            return await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            self._loop.cancel(job)
+            raise
+
+    def _open(self, ask: Ask, last: Last | None = None) -> Stream:
+        mailbox = ThreadMailbox()
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        return Stream(mailbox, lambda: self._loop.cancel(job), last)
+
+    def _aopen(self, ask: Ask, last: Last | None = None, ticket: Ticket | None = None) -> AsyncStream:
+        mailbox = LoopMailbox(asyncio.get_running_loop())
+        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        if ticket is not None:
+            ticket.follow(job.ahead)
+        return AsyncStream(mailbox, lambda: self._loop.cancel(job), last)
+
+    def _text(self, ask: Ask, key: str) -> Result:
+        return Result({key: self._open(ask)}) if ask.stream else self._wait(ask)
+
+    async def _atext(self, ask: Ask, key: str, ticket: Ticket | None) -> Result:
+        return Result({key: self._aopen(ask, ticket=ticket)}) if ask.stream else await self._await(ask, ticket)
+
+    # -- what the engine does -------------------------------------------------------------------------------------
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The closed vocabulary of a small model; None if it takes any words."""
+        return self._context.vocabulary
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        return self._context.skills
+
+    @property
+    def healthy(self) -> bool:
+        return self._loop.failure is None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the engine has ended, in a sentence."""
+        return self._loop.failure
+
+    def steps(self, since: int = 0) -> list[StepRecord]:
+        """The step records from index `since` on, as far as the ring still holds them."""
+        return self._loop.trace.since(since)
+
+    def describe(self) -> dict[str, Any]:
+        """What answers: model, device, dtype, threads, skills, and whether times are modelled."""
+        device = self._built.device
+        return {
+            "model": self._built.loaded.name,
+            "device": device.name,
+            "dtype": str(self._built.dtype).removeprefix("torch."),
+            "threads": torch.get_num_threads(),
+            "skills": list(self.skills),
+            "modelled": device.modelled,
+        }
+
+    def stats(self) -> dict[str, Any]:
+        """A snapshot; shares and rates are over the last ten seconds (design: architecture, "Values")."""
+        built, scheduler = self._built, self._loop.scheduler
+        now = built.device.now()
+        recent = [r for r in self._loop.trace.since(0) if r.commit_end_s > now - _STATS_WINDOW_S]
+        return {
+            **{k: v for k, v in self.describe().items() if k in ("model", "device", "dtype")},
+            "mode": scheduler.mode,
+            "running": len(scheduler.running),
+            "waiting": scheduler.waiting,
+            "waiting_for": scheduler.waiting_for,
+            "pages": {
+                "total": built.core.pages.total,
+                "free": built.core.pages.free,
+                "cached": built.core.prefixes.cached_pages,
+            },
+            "device_busy": self._loop.trace.busy_share(now - _STATS_WINDOW_S, now),
+            "tokens_per_s": sum(len(r.requests) - r.zombies for r in recent) / _STATS_WINDOW_S,
+            "requests": {k: self._loop.counts[k] for k in ("done", "failed", "cancelled")},
+        }
+
+    def pause(self) -> None:
+        """Launch nothing more until `resume`; rows keep their place."""
+        self._loop.pause()
+
+    def resume(self) -> None:
+        self._loop.resume()
+
+    def close(self, deadline_s: float = 30.0) -> None:
+        """Finish what runs, at most `deadline_s` seconds, fail the rest, free the device. May be called twice."""
+        self._loop.stop(deadline_s)
+        self._built.close()
+
+    def __enter__(self) -> Photon:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
