@@ -14,7 +14,7 @@ from photon.core.request import Choice, ImageRef, Request, SkillState, Token
 from photon.core.sequence import Phase, Sequence
 from photon.core.step import SLOTS, Step
 from photon.devices.base import Device
-from photon.engine.build import Core, ModelShape, build_core
+from photon.engine.core import Core, ModelShape, build_core
 from photon.models.moondream.lora import Adapter
 from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
@@ -209,7 +209,7 @@ class Rig:
             WatchedRunner,
         )
         self.scheduler = self.core.scheduler
-        runner = self.scheduler._runner
+        runner = self.core.runner
         assert isinstance(runner, WatchedRunner)
         self.runner: WatchedRunner = runner
         self.sequences: list[Sequence] = []
@@ -222,7 +222,8 @@ class Rig:
         return Picture(content)
 
     def _watch_pages(self) -> None:
-        pool, take, give = self.core.pages, self.core.pages.take, self.core.pages.give
+        pool = self.core.reservations.pages
+        take, give = pool.take, pool.give
 
         def watched_take(count: int) -> list[int]:
             pages = take(count)
@@ -287,13 +288,13 @@ class Rig:
         scheduler, core = self.scheduler, self.core
         assert scheduler.idle, "the scheduler came to rest with requests left"
         assert self.runner.collected == list(range(len(self.runner.launched))), "commit order is not launch order"
-        assert core.rows.free == core.rows.total
-        assert core.pages.free + core.prefixes.cached_pages == core.pages.total
+        assert core.reservations.rows.free == core.reservations.rows.total
+        assert core.reservations.pages.free + core.reservations.prefixes.cached_pages == core.reservations.pages.total
         for sequence in self.sequences:
             assert sequence.inflight_refs == 0
             assert isinstance(sequence.listener, Watched)
             assert sequence.listener.ends == 1
-        for prefix in core.prefixes:
+        for prefix in core.reservations.prefixes:
             assert prefix.ready, "a prefix is pending at rest"
             key, content = prefix.key  # type: ignore[misc]
             adapter = int.from_bytes(key, "little") + 1 if key else 0

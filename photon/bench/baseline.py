@@ -59,7 +59,7 @@ def requests(model: Photon, workload: Workload, rgb: list[Rgb], run: str, mode: 
     images, words = refs(rgb, f"{workload.name} {run}"), names(model)
     return [
         fixed_request(
-            model._context,
+            model.context,
             images[0 if workload.shared else i],
             words[i % len(words)],
             workload.objects,
@@ -104,7 +104,7 @@ def _rows(model: Photon, workload: Workload, rgb: list[Rgb], options: argparse.N
 
 
 def _plain(model: Photon, asked: list[Request], keep_prefixes: bool) -> tuple[float, list[Tokens]]:
-    loop = PlainLoop(model._built.loaded.model, keep_prefixes)
+    loop = PlainLoop(model.parts.loaded.model, keep_prefixes)
     start = time.perf_counter()
     tokens = [[loop.generate(request)] for request in asked]
     return time.perf_counter() - start, tokens

@@ -103,7 +103,7 @@ async def _put(model: Photon, calls: Sequence[Call], callers: int) -> Round:
     async def caller() -> None:
         for i, call in left:
             start = time.perf_counter()
-            await asyncio.wrap_future(model._loop.submit(watched(call(), tokens[i])).future)
+            await asyncio.wrap_future(model.parts.loop.submit(watched(call(), tokens[i])).future)
             latencies[i] = time.perf_counter() - start
 
     start = time.perf_counter()
@@ -118,14 +118,14 @@ def asked(model: Photon, images: Sequence[ImageRef], questions: Sequence[Questio
 
 def _plan(model: Photon, image: ImageRef, question: Question, mode: Mode) -> Plan:
     settings = dict(question.settings)
-    checked = model._ask(question.skill, image, question.name, settings, None, mode == "pipelined")
-    return PLANS[checked.skill](model._context, checked)
+    checked = model.arguments.ask(question.skill, image, question.name, settings, None, mode == "pipelined")
+    return PLANS[checked.skill](model.context, checked)
 
 
 def compared(model: Photon, one: Sequence[Tokens], other: Sequence[Tokens], alone_calls: Sequence[Call]) -> Comparison:
     """Two runs of the same calls; `alone_calls` are these in blocking mode, for the reference where they differ."""
     verdicts = (
-        verdict(a, b, partial(alone, model._built.loaded, call))
+        verdict(a, b, partial(alone, model.parts.loaded, call))
         for a, b, call in zip(one, other, alone_calls, strict=True)
     )
     return sum(verdicts, Comparison())

@@ -1,4 +1,4 @@
-"""Whether two runs of the same requests generated the same, and where they may differ (design: engine 3, invariant 8).
+"""Whether two runs of the same requests generated the same, and where they may differ (docs/engine.md 3, invariant 8).
 
 Matrix products change in their last bits with the batch, so a row of another batch may differ, but only from a
 position on where the two best candidates of the run alone lie within a tolerance.

@@ -54,7 +54,7 @@ def equality(bench: Bench) -> Rows:
 @contextmanager
 def stalled(engine: Photon) -> Iterator[None]:
     """The device sleeps before every piece of work that is enqueued on its compute stream."""
-    compute = engine._built.device.compute
+    compute = engine.parts.device.compute
     span = compute.span
 
     def slow(begin: Any, work: Callable[[], None], end: Any) -> None:
@@ -91,7 +91,7 @@ def running_ahead(bench: Bench) -> Rows:
 @contextmanager
 def poisoned(engine: Photon) -> Iterator[None]:
     """A slot's staging is overwritten as soon as its values were read: later work must not look at it."""
-    runner = engine._loop.scheduler._runner
+    runner = engine.parts.loop.core.runner
     collect = runner.collect
 
     def spoil(step: Any) -> Any:

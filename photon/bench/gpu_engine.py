@@ -17,7 +17,7 @@ from photon.bench.fixed import fixed_request, single
 from photon.core.request import ImageRef, Mode, Request
 from photon.core.trace import StepRecord
 from photon.devices import make_device
-from photon.engine.build import start
+from photon.engine.build import start_engine
 from photon.models.registry import LoadedModel
 from photon.runtime.backends import TOLERANCE, Varlen, disagreement
 
@@ -55,7 +55,7 @@ class Bench:
             config = EngineConfig(
                 device=self.device, max_batch=batch, page_size=self.page_size, kv_memory_mb=16_384, queue=4096
             )
-            self.engines[batch] = Photon(start(self.loaded, config, make_device(self.device), self.dtype))
+            self.engines[batch] = Photon(start_engine(self.loaded, config, make_device(self.device), self.dtype))
         return self.engines[batch]
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class Bench:
 
 def asked(engine: Photon, image: ImageRef, tokens: int, mode: Mode) -> Request:
     """A question with an answer of `tokens` tokens, whatever the weights."""
-    return replace(fixed_request(engine._context, image, "cat", -(-tokens // 3), mode), limit=tokens)
+    return replace(fixed_request(engine.context, image, "cat", -(-tokens // 3), mode), limit=tokens)
 
 
 def ask(engine: Photon, requests: Sequence[Request], callers: int) -> tuple[Round, list[StepRecord]]:

@@ -109,7 +109,7 @@ def calls(model: Photon, picture: Rgb, name: str) -> dict[str, Call]:
 
 
 def _fixed(model: Photon, name: str, objects: int, skill: Skill, image: ImageRef, ends: bool = True) -> Plan:
-    request = fixed_request(model._context, image, name, objects, "pipelined", skill)
+    request = fixed_request(model.context, image, name, objects, "pipelined", skill)
     return single(request if ends else replace(request, limit=TOKENS[skill] * objects))
 
 
@@ -117,7 +117,7 @@ def _segment_one(model: Photon, name: str, image: ImageRef) -> Plan:
     """Detect one object, then outline what lies at its centre: the stages of a segment call that finds one."""
     (box,) = (yield from _fixed(model, name, 1, "detect", image))["objects"]
     centre = [(box["x_min"] + box["x_max"]) / 2, (box["y_min"] + box["y_max"]) / 2]
-    return (yield from segment_plan(model._context, model._ask("segment", image, name, None, [centre], True)))
+    return (yield from segment_plan(model.context, model.arguments.ask("segment", image, name, None, [centre], True)))
 
 
 def show(found: dict[str, Any]) -> str:

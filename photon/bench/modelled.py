@@ -26,7 +26,7 @@ from photon.core.step import Step
 from photon.core.trace import StepRecord
 from photon.devices.pace_table import PaceTable
 from photon.devices.paced import HostClock, PacedDevice
-from photon.engine.build import Core, ModelShape, build_core
+from photon.engine.core import Core, ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.models.moondream.config import TokenizerConfig
 from photon.models.moondream.lora import Adapter
@@ -212,7 +212,7 @@ class Callers:
 
     def __init__(self, core: Core, streams: Sequence[Iterable[Ask]], keep: int | None = None) -> None:
         """`keep` is how many of the last requests' metrics stay; None: all of them."""
-        self._loop = EngineLoop(core.scheduler, core.admission, core.trace, max_waiting=len(streams))
+        self._loop = EngineLoop(core, max_waiting=len(streams))
         self._streams = [iter(stream) for stream in streams]
         self._left = len(streams)
         self._finished = threading.Event()

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def _calls(model: Photon, images: list[ImageRef], mode: Mode = "pipelined") -> list[Call]:
     words = names(model)
     return [
-        partial(single, fixed_request(model._context, image, words[i % len(words)], OBJECTS, mode))
+        partial(single, fixed_request(model.context, image, words[i % len(words)], OBJECTS, mode))
         for i, image in enumerate(images)
     ]
 

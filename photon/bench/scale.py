@@ -164,16 +164,16 @@ def page_rows(loaded: LoadedModel, options: argparse.Namespace) -> list[dict[str
     rows = []
     for callers in (n for n in (1, 16, 64) if n <= options.largest):
         core = modelled_core(flat_table(), GivenClock(), callers)
-        loop = EngineLoop(core.scheduler, core.admission, core.trace, callers)
+        loop = EngineLoop(core, callers)
         for _ in range(callers):
             loop.submit(Ask(61, 0, "pipelined").plan())
-        loop._apply_messages(wait=False)
+        loop.apply_messages()
         while len(core.scheduler.running) < callers:
             core.scheduler.tick()
         rows.append(
             {
                 "callers": callers,
-                "pages": core.pages.total - core.pages.free,
+                "pages": core.reservations.pages.total - core.reservations.pages.free,
                 "predicted_pages": callers * own + pages_for(SHAPE.prefix_length, size),
                 "kv_kib_a_request": round(own * bytes_a_page / 1024, 1),
             }

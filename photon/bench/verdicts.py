@@ -14,7 +14,7 @@ from photon.bench.compare import Comparison, MarginSampler, compare
 from photon.core.config import EngineConfig
 from photon.core.request import Request, Token
 from photon.devices.cpu import CpuDevice
-from photon.engine.build import ModelShape, build_core
+from photon.engine.core import ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.engine.sizing import default_kv_pages
 from photon.models.registry import LoadedModel
@@ -71,7 +71,7 @@ def alone(loaded: LoadedModel, call: Call) -> Alone:
         pool,
         lambda: notify[0](),
     )
-    loop = EngineLoop(core.scheduler, core.admission, core.trace, config.queue)
+    loop = EngineLoop(core, config.queue)
     notify.append(loop.notify)
     loop.start()
     tokens: Tokens = []

@@ -17,7 +17,7 @@ class EngineConfig:
     one for a small model on a CPU and all cores for others; kv_pages None sizes the cache by max_batch and the model's
     context within kv_memory_mb (on a CPU decoding rows take up to half as much beside it). max_adapters is how many
     LoRA adapters may be in use at once; queue is how many requests may wait. parity follows the recorded habits of the
-    public reference in sampling (design: model 7.1, 10). mask_model outlines what a model without a segment skill
+    public reference in sampling (docs/model.md 7.1, 10). mask_model outlines what a model without a segment skill
     detects: sam2.1-small, sam2.1-large or a folder.
     """
 

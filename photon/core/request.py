@@ -19,7 +19,7 @@ Rgb = npt.NDArray[np.uint8]
 
 
 class Token(NamedTuple):
-    """One position of a sequence (design: model 7.3): an id and, for the coordinate and size ids, a value in 0..1.
+    """One position of a sequence (docs/model.md 7.3): an id and, for the coordinate and size ids, a value in 0..1.
 
     `logprob` is the natural log of the probability of the id among the ids allowed; `value_logprob` that of the
     coordinate's bin, or of both size bins together.
@@ -97,7 +97,7 @@ class SkillState(ABC):
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """The answer in the public form (design: architecture, "Public Python interface"). No token follows."""
+        """The answer in the public form (docs/architecture.md "Public Python interface"). No token follows."""
 
     def updates(self) -> Sequence[Any]:
         """What a stream's reader is told: the pieces of the answer that are new since the last call."""

@@ -77,5 +77,5 @@ class Sequence:
 
     @property
     def wants_launch(self) -> bool:
-        """Limits are never overrun: committed + in flight stays within the limit (design: engine 2, "Zombies")."""
+        """Limits are never overrun: committed + in flight stays within the limit (docs/engine.md "Zombies")."""
         return not self.finalized and 0 < self.launched < self.request.limit

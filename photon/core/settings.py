@@ -45,7 +45,7 @@ class Settings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any] | None, context: int = 2**31) -> Settings:
-        """Raises `InvalidRequestError` with the value and the allowed range (design: architecture, "Values").
+        """Raises `InvalidRequestError` with the value and the allowed range (docs/architecture.md "Values").
 
         `context` is the model's, in positions. Without a seed, every request with a temperature draws its own.
         """

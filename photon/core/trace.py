@@ -1,4 +1,4 @@
-"""Where the time went: one record a step in a bounded ring, and the metrics of one request (design: engine 5)."""
+"""Where the time went: one record a step in a bounded ring, and the metrics of one request (docs/engine.md 5)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Work is put off until the host waits for it, as on a device that lags behind, and runs off the clock: only the time
 that it asks for with `spend` passes. A stream's work starts at the later of its enqueueing and the end of the work
-before it (design: engine 4, "paced").
+before it (docs/engine.md "paced").
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ SettingsLike: TypeAlias = Mapping[str, Any] | None
 RefsLike: TypeAlias = Sequence[Sequence[float]] | None
 
 
-class Asking:
+class Arguments:
     """Turns arguments into an `Ask` for the loaded model. Raises `InvalidRequestError`, naming what is allowed."""
 
     def __init__(self, context: SkillContext, max_adapter_rank: int) -> None:

@@ -5,33 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from photon.core.request import Request
 from photon.core.result import Metrics, Result
 from photon.core.sequence import Sequence
 from photon.core.trace import Trace
-from photon.engine.streaming import End, Mailbox
+from photon.engine.side_work import SideWorker
+from photon.engine.streaming import End, Mailbox, Outbox
 from photon.errors import RequestCancelledError
-from photon.skills.base import Outside, Plan, Stage
-
-if TYPE_CHECKING:
-    from photon.engine.loop import EngineLoop
+from photon.scheduler.scheduler import Scheduler
+from photon.skills.base import Plan, SideWork, Stage
 
 
-class Job:
+class Host(Protocol):
+    """What a call needs of the loop that runs it; on the engine thread, but for the scheduler's `queue`."""
+
+    scheduler: Scheduler
+    side_work: SideWorker
+    outbox: Outbox
+    trace: Trace
+    clock: Callable[[], float]
+
+    def sequence(self, request: Request, call: Call) -> Sequence:
+        """A new sequence that tells `call`. Raises `InvalidRequestError` for a request that could never run."""
+
+    def after_tick(self, action: Callable[[], None]) -> None:
+        """Do this when the tick's record is written."""
+
+
+class Call:
     """Lives on the engine thread, but for `future` and `ahead`. Stages follow each other as their requests end.
 
     A `mailbox` gets what its skills say while they are at it, and always an `End`.
     """
 
-    def __init__(self, loop: EngineLoop, plan: Plan, mailbox: Mailbox | None = None) -> None:
-        self._loop = loop
+    def __init__(self, host: Host, plan: Plan, mailbox: Mailbox | None = None) -> None:
+        self._host = host
         self._plan = plan
         self._mailbox = mailbox
         self._stage: list[Sequence] = []
         self._results: dict[int, dict[str, Any]] = {}
         self._all: list[Sequence] = []
-        self._forget_outside: Callable[[], None] | None = None
+        self._forget_side_work: Callable[[], None] | None = None
         self._ended: float | None = None
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # only the engine ends it
@@ -42,29 +58,29 @@ class Job:
 
     def ahead(self) -> int | None:
         """How many requests wait before the first of the call's own that waits; None if none does. On any thread."""
-        return next((n for n, waiting in enumerate(self._loop.scheduler.queue) if waiting.listener is self), None)
+        return next((n for n, waiting in enumerate(self._host.scheduler.queue) if waiting.listener is self), None)
 
     # -- called by the engine loop --------------------------------------------------------------------------------
 
     def begin(self, stage: Stage) -> None:
-        """Submit the requests of a stage, or start what is done outside the engine."""
-        if isinstance(stage, Outside):
-            self._forget_outside = self._loop.outside.start(
+        """Submit the requests of a stage, or start its side work."""
+        if isinstance(stage, SideWork):
+            self._forget_side_work = self._host.side_work.start(
                 stage.work, lambda values, error: self._returned(stage, values, error)
             )
             return
-        self._stage = [self._loop.sequence(r, self) for r in stage]
+        self._stage = [self._host.sequence(r, self) for r in stage]
         self._all += self._stage
         for sequence in self._stage:
-            self._loop.scheduler.submit(sequence)
+            self._host.scheduler.submit(sequence)
 
     def cancel(self) -> None:
         """End every request of the call; its identity, cancellation and metrics are one."""
-        if self._forget_outside is not None:
-            self._forget_outside()
+        if self._forget_side_work is not None:
+            self._forget_side_work()
             self.fail(RequestCancelledError("The request was cancelled."))
         for sequence in self._stage:
-            self._loop.scheduler.cancel(sequence)
+            self._host.scheduler.cancel(sequence)
 
     def fail(self, error: BaseException) -> None:
         self._plan.close()
@@ -86,7 +102,7 @@ class Job:
                 self._tell(sequence, self._mailbox)
             except Exception as problem:
                 result, error = None, problem
-        self._loop.after_tick(lambda: self._settle(sequence, result, error))
+        self._host.after_tick(lambda: self._settle(sequence, result, error))
 
     def _settle(self, sequence: Sequence, result: dict[str, Any] | None, error: BaseException | None) -> None:
         if self.future.done():
@@ -104,16 +120,16 @@ class Job:
             self.fail(problem)
             self.cancel()
 
-    def _returned(self, stage: Outside, values: list[dict[str, Any]] | None, error: BaseException | None) -> None:
-        """Work outside the engine has ended."""
-        self._forget_outside = None
-        self._ended = self._loop.clock()
+    def _returned(self, stage: SideWork, values: list[dict[str, Any]] | None, error: BaseException | None) -> None:
+        """Side work has ended."""
+        self._forget_side_work = None
+        self._ended = self._host.clock()
         try:
             if values is None:
-                raise error or RuntimeError("Work outside the engine ended without a result.")
+                raise error or RuntimeError("Side work ended without a result.")
             if self._mailbox is not None:
                 for update in stage.updates(values):
-                    self._loop.outbox.put(self._mailbox, update)
+                    self._host.outbox.put(self._mailbox, update)
             self._go_on(values)
         except Exception as problem:
             self.fail(problem)
@@ -123,7 +139,7 @@ class Job:
         try:
             self.begin(self._plan.send(results))
         except StopIteration as answer:
-            done = Result(answer.value, metrics_of(self._all, self._loop.trace, self._ended))
+            done = Result(answer.value, metrics_of(self._all, self._host.trace, self._ended))
             self.future.set_result(done)
             self._post(End(done))
 
@@ -133,17 +149,17 @@ class Job:
         if mailbox.abandoned:
             raise RequestCancelledError("The reader of the stream is gone.")
         for update in sequence.state.updates():
-            self._loop.outbox.put(mailbox, update)
+            self._host.outbox.put(mailbox, update)
 
     def _post(self, end: End) -> None:
         if self._mailbox is not None:
-            self._loop.outbox.put(self._mailbox, end)
+            self._host.outbox.put(self._mailbox, end)
 
 
 def metrics_of(sequences: SequenceOf[Sequence], trace: Trace, ended: float | None = None) -> Metrics:
     """The call's times: queue and prefill are its first request's, decode lasts until its last token.
 
-    `ended` is when work outside the engine came to its end, if any followed; only the total counts it.
+    `ended` is when side work came to its end, if any followed; only the total counts it.
     """
     first = sequences[0].times
     end = max(s.times.ended for s in sequences)

@@ -12,13 +12,11 @@ from contextlib import suppress
 
 from photon.core.request import Request
 from photon.core.sequence import Sequence
-from photon.core.trace import Trace
-from photon.engine.call import Job
-from photon.engine.outside import OutsideWork
+from photon.engine.call import Call
+from photon.engine.core import Core
+from photon.engine.side_work import SideWorker
 from photon.engine.streaming import Mailbox, Outbox
 from photon.errors import EngineStoppedError, InvalidRequestError, QueueFullError, RequestCancelledError
-from photon.scheduler.admission import Admission
-from photon.scheduler.scheduler import Scheduler
 from photon.skills.base import Plan
 
 _SWITCH_INTERVAL_S = 50e-6
@@ -54,22 +52,20 @@ class EngineLoop:
 
     def __init__(
         self,
-        scheduler: Scheduler,
-        admission: Admission,
-        trace: Trace,
+        core: Core,
         max_waiting: int,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.scheduler = scheduler
-        self.trace = trace
+        self.core = core
+        self.scheduler = core.scheduler
+        self.trace = core.trace
         self.clock = clock
         self.counts: Counter[str] = Counter()
         self.failure: str | None = None
         self.outbox = Outbox()
-        self._admission = admission
         self._max_waiting = max_waiting
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.outside = OutsideWork(self._inbox.put)
+        self.side_work = SideWorker(self._inbox.put)
         self._after: deque[Callable[[], None]] = deque()
         self._next_id = 0
         self._refuse: str | None = None
@@ -82,7 +78,7 @@ class EngineLoop:
 
     # -- any thread -----------------------------------------------------------------------------------------------
 
-    def submit(self, plan: Plan, mailbox: Mailbox | None = None) -> Job:
+    def submit(self, plan: Plan, mailbox: Mailbox | None = None) -> Call:
         """Start a call, streamed to `mailbox` if there is one.
 
         Raises `InvalidRequestError` for what can never run, `EngineStoppedError` when stopped.
@@ -94,16 +90,16 @@ class EngineLoop:
                 f"This takes {len(requests)} requests at once; the queue has room for {self._max_waiting}."
             )
         for request in requests:
-            self._admission.refuse_if_impossible(request)
-        job = Job(self, plan, mailbox)
+            self.core.admission.refuse_if_impossible(request)
+        call = Call(self, plan, mailbox)
         with self._gate:  # nothing is posted after the thread has said its last word
             if self._refuse:
                 raise EngineStoppedError(self._refuse)
-            self._inbox.put(lambda: self._begin(job, requests))
-        return job
+            self._inbox.put(lambda: self._begin(call, requests))
+        return call
 
-    def cancel(self, job: Job) -> None:
-        self._inbox.put(job.cancel)
+    def cancel(self, call: Call) -> None:
+        self._inbox.put(call.cancel)
 
     def notify(self) -> None:
         """A picture has been prepared."""
@@ -124,15 +120,20 @@ class EngineLoop:
         if self._thread.is_alive():
             self._inbox.put(self._abandon)
             self._thread.join()
-        self.outside.close()
+        self.side_work.close()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs, nothing waits and nothing has been asked for."""
+        return self._inbox.empty() and self.scheduler.idle and self.side_work.idle
 
     # -- engine thread --------------------------------------------------------------------------------------------
 
-    def sequence(self, request: Request, job: Job) -> Sequence:
+    def sequence(self, request: Request, call: Call) -> Sequence:
         """Raises `InvalidRequestError` for a later stage's request that could never run: it would stop the queue."""
-        self._admission.refuse_if_impossible(request)
+        self.core.admission.refuse_if_impossible(request)
         self._next_id += 1
-        return Sequence(self._next_id, request, request.start(), job)
+        return Sequence(self._next_id, request, request.start(), call)
 
     def after_tick(self, action: Callable[[], None]) -> None:
         self._after.append(action)
@@ -146,8 +147,10 @@ class EngineLoop:
 
     def _loop(self) -> None:
         progress = True
-        while not (self._stopping and self.scheduler.idle and self.outside.idle):
-            self._apply_messages(wait=not progress)
+        while not (self._stopping and self.scheduler.idle and self.side_work.idle):
+            if not progress:
+                self._inbox.get()()
+            self.apply_messages()
             progress = self.scheduler.tick()
             progress = self._act_on_ends() or progress
             self.outbox.deliver()
@@ -160,24 +163,23 @@ class EngineLoop:
             self._after.popleft()()
         return acted
 
-    def _apply_messages(self, wait: bool) -> None:
-        if wait:
-            self._inbox.get()()
+    def apply_messages(self) -> None:
+        """What other threads have asked for since the last tick."""
         while not self._inbox.empty():  # nobody else takes from it
             self._inbox.get_nowait()()
 
-    def _begin(self, job: Job, requests: list[Request]) -> None:
+    def _begin(self, call: Call, requests: list[Request]) -> None:
         waiting = self.scheduler.waiting
         if waiting + len(requests) > self._max_waiting:
-            job.fail(
+            call.fail(
                 QueueFullError(f"{waiting} requests are waiting already; at most {self._max_waiting} may. Try later.")
             )
             return
-        job.future.add_done_callback(lambda future: self._count(future.exception()))
+        call.future.add_done_callback(lambda future: self._count(future.exception()))
         try:
-            job.begin(requests)
+            call.begin(requests)
         except Exception as error:  # its skill's own
-            job.fail(error)
+            call.fail(error)
 
     def _count(self, error: BaseException | None) -> None:
         kind = "done" if error is None else "cancelled" if isinstance(error, RequestCancelledError) else "failed"
@@ -192,7 +194,7 @@ class EngineLoop:
 
     def _abandon(self) -> None:
         stopped = EngineStoppedError("The engine was closed before the request finished.")
-        self.outside.abort(stopped)
+        self.side_work.abort(stopped)
         self.scheduler.abort(stopped)
 
     def _close(self, reason: str) -> None:
@@ -211,7 +213,7 @@ class EngineLoop:
             with suppress(Exception):  # one message must not keep the next caller waiting
                 self._inbox.get()()
         self._act_on_ends()  # may begin a later stage
-        self.outside.abort(stopped)
+        self.side_work.abort(stopped)
         self.scheduler.abort(stopped)
         self._act_on_ends()
         self.outbox.deliver()

@@ -12,8 +12,8 @@ from photon.core.config import EngineConfig
 from photon.core.request import ImageRef
 from photon.core.result import Result
 from photon.core.trace import StepRecord
-from photon.engine.arguments import Asking, ImageLike, RefsLike, SettingsLike, image_ref
-from photon.engine.build import Built, build
+from photon.engine.arguments import Arguments, ImageLike, RefsLike, SettingsLike, image_ref
+from photon.engine.build import EngineParts, load_engine
 from photon.engine.streaming import AsyncStream, Last, LoopMailbox, Stream, ThreadMailbox
 from photon.engine.ticket import Ticket
 from photon.models.progress import Progress, unseen
@@ -32,21 +32,22 @@ class Photon:
     settings: temperature, top_p, max_tokens, max_objects, seed, logprobs and variant (the name of an adapter).
     spatial_refs: points [x, y] and boxes [x_min, y_min, x_max, y_max] in 0..1 that belong to the question.
     `pipelined=False` answers one request in blocking mode, with the same result.
+
+    `parts`, `context` and `arguments` are its inside, for benchmarks and tests; callers need none of them.
     """
 
-    def __init__(self, built: Built) -> None:
-        self._built = built
-        self._loop = built.loop
-        self._context = SkillContext(
-            built.loaded.name,
-            built.loaded.model.config,
-            built.loaded.tokenizer,
-            built.loaded.vocabulary,
-            parity=built.config.parity,
-            masks=built.masks,
+    def __init__(self, parts: EngineParts) -> None:
+        self.parts = parts
+        self._loop = parts.loop
+        self.context = SkillContext(
+            parts.loaded.name,
+            parts.loaded.model.config,
+            parts.loaded.tokenizer,
+            parts.loaded.vocabulary,
+            parity=parts.config.parity,
+            masks=parts.masks,
         )
-        self._asking = Asking(self._context, built.config.max_adapter_rank)
-        self._ask = self._asking.ask
+        self.arguments = Arguments(self.context, parts.config.max_adapter_rank)
 
     @classmethod
     def load(cls, name_or_path: str, config: EngineConfig | None = None, progress: Progress | None = None) -> Photon:
@@ -54,7 +55,7 @@ class Photon:
 
         progress: called with the share of the weights that are read, 0..1.
         """
-        return cls(build(name_or_path, config or EngineConfig(), progress or unseen))
+        return cls(load_engine(name_or_path, config or EngineConfig(), progress or unseen))
 
     # -- verbs: arguments and results are those of the official client ---------------------------------------------
 
@@ -73,7 +74,7 @@ class Photon:
 
         With `stream` the answer is a `Stream` of its pieces. Without an image the question stands for itself.
         """
-        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        ask = self.arguments.ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
         return self._text(ask, "answer")
 
     def caption(
@@ -86,7 +87,7 @@ class Photon:
         pipelined: bool = True,
     ) -> Result:
         """{"caption": str}, `length` being short, normal or long; with `stream` a `Stream` of its pieces."""
-        return self._text(self._ask("caption", image, length, settings, None, pipelined, stream), "caption")
+        return self._text(self.arguments.ask("caption", image, length, settings, None, pipelined, stream), "caption")
 
     def point(
         self,
@@ -98,7 +99,7 @@ class Photon:
         pipelined: bool = True,
     ) -> Result:
         """{"points": [{"x", "y", "score"}]}."""
-        return self._wait(self._ask("point", image, object, settings, spatial_refs, pipelined))
+        return self._wait(self.arguments.ask("point", image, object, settings, spatial_refs, pipelined))
 
     def detect(
         self,
@@ -110,7 +111,7 @@ class Photon:
         pipelined: bool = True,
     ) -> Result:
         """{"objects": [{"x_min", "y_min", "x_max", "y_max", "score"}]}."""
-        return self._wait(self._ask("detect", image, object, settings, spatial_refs, pipelined))
+        return self._wait(self.arguments.ask("detect", image, object, settings, spatial_refs, pipelined))
 
     def segment(
         self,
@@ -126,7 +127,7 @@ class Photon:
 
         With `stream` a `Stream` of {"bbox"}, then {"chunk"}s of the path, then {"path", "bbox", "completed": True}.
         """
-        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        ask = self.arguments.ask("segment", image, object, settings, spatial_refs, pipelined, stream)
         return self._open(ask, segment_end) if ask.stream else self._wait(ask)
 
     async def aquery(
@@ -145,7 +146,7 @@ class Photon:
 
         A `ticket` tells meanwhile where the call stands in the queue.
         """
-        ask = self._ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
+        ask = self.arguments.ask("query", image, question, settings, spatial_refs, pipelined, stream, reasoning)
         return await self._atext(ask, "answer", ticket)
 
     async def acaption(
@@ -158,7 +159,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
-        ask = self._ask("caption", image, length, settings, None, pipelined, stream)
+        ask = self.arguments.ask("caption", image, length, settings, None, pipelined, stream)
         return await self._atext(ask, "caption", ticket)
 
     async def apoint(
@@ -171,7 +172,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
-        return await self._await(self._ask("point", image, object, settings, spatial_refs, pipelined), ticket)
+        return await self._await(self.arguments.ask("point", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def adetect(
         self,
@@ -183,7 +184,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
-        return await self._await(self._ask("detect", image, object, settings, spatial_refs, pipelined), ticket)
+        return await self._await(self.arguments.ask("detect", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def asegment(
         self,
@@ -196,7 +197,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Any:
-        ask = self._ask("segment", image, object, settings, spatial_refs, pipelined, stream)
+        ask = self.arguments.ask("segment", image, object, settings, spatial_refs, pipelined, stream)
         return self._aopen(ask, segment_end, ticket) if ask.stream else await self._await(ask, ticket)
 
     def encode_image(self, image: ImageLike) -> ImageRef:
@@ -208,39 +209,39 @@ class Photon:
 
         Its weights stay in host memory and are brought to the device when a request needs them.
         """
-        self._asking.add_adapter(name, path)
+        self.arguments.add_adapter(name, path)
 
     # -- ways to wait ---------------------------------------------------------------------------------------------
 
     def _wait(self, ask: Ask) -> Result:
-        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
+        call = self._loop.submit(PLANS[ask.skill](self.context, ask))
         try:
-            return job.future.result()
+            return call.future.result()
         except KeyboardInterrupt:
-            self._loop.cancel(job)
+            self._loop.cancel(call)
             raise
 
     async def _await(self, ask: Ask, ticket: Ticket | None = None) -> Result:
-        job = self._loop.submit(PLANS[ask.skill](self._context, ask))
+        call = self._loop.submit(PLANS[ask.skill](self.context, ask))
         if ticket is not None:
-            ticket.follow(job.ahead)
+            ticket.follow(call.ahead)
         try:
-            return await asyncio.wrap_future(job.future)
+            return await asyncio.wrap_future(call.future)
         except asyncio.CancelledError:
-            self._loop.cancel(job)
+            self._loop.cancel(call)
             raise
 
     def _open(self, ask: Ask, last: Last | None = None) -> Stream:
         mailbox = ThreadMailbox()
-        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
-        return Stream(mailbox, lambda: self._loop.cancel(job), last)
+        call = self._loop.submit(PLANS[ask.skill](self.context, ask), mailbox)
+        return Stream(mailbox, lambda: self._loop.cancel(call), last)
 
     def _aopen(self, ask: Ask, last: Last | None = None, ticket: Ticket | None = None) -> AsyncStream:
         mailbox = LoopMailbox(asyncio.get_running_loop())
-        job = self._loop.submit(PLANS[ask.skill](self._context, ask), mailbox)
+        call = self._loop.submit(PLANS[ask.skill](self.context, ask), mailbox)
         if ticket is not None:
-            ticket.follow(job.ahead)
-        return AsyncStream(mailbox, lambda: self._loop.cancel(job), last)
+            ticket.follow(call.ahead)
+        return AsyncStream(mailbox, lambda: self._loop.cancel(call), last)
 
     def _text(self, ask: Ask, key: str) -> Result:
         return Result({key: self._open(ask)}) if ask.stream else self._wait(ask)
@@ -253,11 +254,11 @@ class Photon:
     @property
     def vocabulary(self) -> Vocabulary | None:
         """The closed vocabulary of a small model; None if it takes any words."""
-        return self._context.vocabulary
+        return self.context.vocabulary
 
     @property
     def skills(self) -> tuple[str, ...]:
-        return self._context.skills
+        return self.context.skills
 
     @property
     def healthy(self) -> bool:
@@ -274,20 +275,20 @@ class Photon:
 
     def describe(self) -> dict[str, Any]:
         """What answers: model, device, dtype, threads, skills, and whether times are modelled."""
-        device = self._built.device
+        device = self.parts.device
         return {
-            "model": self._built.loaded.name,
+            "model": self.parts.loaded.name,
             "device": device.name,
-            "dtype": str(self._built.dtype).removeprefix("torch."),
+            "dtype": str(self.parts.dtype).removeprefix("torch."),
             "threads": torch.get_num_threads(),
             "skills": list(self.skills),
             "modelled": device.modelled,
         }
 
     def stats(self) -> dict[str, Any]:
-        """A snapshot; shares and rates are over the last ten seconds (design: architecture, "Values")."""
-        built, scheduler = self._built, self._loop.scheduler
-        now = built.device.now()
+        """A snapshot; shares and rates are over the last ten seconds (docs/architecture.md "Values")."""
+        scheduler, held = self._loop.scheduler, self._loop.core.reservations
+        now = self.parts.device.now()
         recent = [r for r in self._loop.trace.since(0) if r.commit_end_s > now - _STATS_WINDOW_S]
         return {
             **{k: v for k, v in self.describe().items() if k in ("model", "device", "dtype")},
@@ -296,9 +297,9 @@ class Photon:
             "waiting": scheduler.waiting,
             "waiting_for": scheduler.waiting_for,
             "pages": {
-                "total": built.core.pages.total,
-                "free": built.core.pages.free,
-                "cached": built.core.prefixes.cached_pages,
+                "total": held.pages.total,
+                "free": held.pages.free,
+                "cached": held.prefixes.cached_pages,
             },
             "device_busy": self._loop.trace.busy_share(now - _STATS_WINDOW_S, now),
             "tokens_per_s": sum(len(r.requests) - r.zombies for r in recent) / _STATS_WINDOW_S,
@@ -315,7 +316,7 @@ class Photon:
     def close(self, deadline_s: float = 30.0) -> None:
         """Finish what runs, at most `deadline_s` seconds, fail the rest, free the device. May be called twice."""
         self._loop.stop(deadline_s)
-        self._built.close()
+        self.parts.close()
 
     def __enter__(self) -> Photon:
         return self

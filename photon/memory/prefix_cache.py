@@ -1,4 +1,4 @@
-"""Image prefixes that several requests share (design: engine 2, "Image prefixes").
+"""Image prefixes that several requests share (docs/engine.md "Image prefixes").
 
 A prefix (BOS + image tokens) is one bidirectional block: cacheable only whole. It is pending from the launch that
 computes it until that launch commits, then ready; a failed one is forgotten, so that the next request leads. Its
@@ -48,11 +48,8 @@ class PrefixCache:
         return sum(len(p.pages) for p in list(self._prefixes.values()))
 
     def find(self, key: Hashable) -> Prefix | None:
-        """The pending or ready prefix, now the most recently used."""
-        prefix = self._prefixes.pop(key, None)
-        if prefix is not None:
-            self._prefixes[key] = prefix
-        return prefix
+        """The pending or ready prefix. A question: the order of eviction stays."""
+        return self._prefixes.get(key)
 
     def lead(self, key: Hashable) -> Prefix:
         """A new pending prefix with its pages, pinned by its leader. The caller made room and found no other."""
@@ -63,6 +60,7 @@ class PrefixCache:
         return prefix
 
     def commit(self, prefix: Prefix) -> None:
+        """Its launch has been committed: others may use it."""
         prefix.ready = True
 
     def fail(self, prefix: Prefix) -> None:
@@ -72,9 +70,17 @@ class PrefixCache:
             self._pages.give(prefix.pages)
 
     def pin(self, prefix: Prefix) -> None:
+        """A row is about to read it: it stays until `unpin`."""
         prefix.pins += 1
+        self.touch(prefix)
+
+    def touch(self, prefix: Prefix) -> None:
+        """Make it the most recently used: somebody reads it, or soon will."""
+        if self._prefixes.pop(prefix.key, None) is not None:
+            self._prefixes[prefix.key] = prefix
 
     def unpin(self, prefix: Prefix) -> None:
+        """Raises `OwnershipError` if it was not pinned."""
         prefix.pins -= 1
         if prefix.pins < 0:
             raise OwnershipError("A prefix was unpinned more often than it was pinned.")

@@ -1,4 +1,4 @@
-"""The names that models go by, and where the files of each come from (design: model 2.1)."""
+"""The names that models go by, and where the files of each come from (docs/model.md 2.1)."""
 
 from __future__ import annotations
 

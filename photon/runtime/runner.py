@@ -2,7 +2,7 @@
 
 The last sampled value of every batch row stands in a device table indexed by row: sampling scatters into it and the
 next forward gathers from it, so a step can be launched before the host has seen the values that it continues from
-(design: engine 2). The host stages only what it knows at launch, in buffers that the step's slot owns.
+(docs/engine.md 2). The host stages only what it knows at launch, in buffers that the step's slot owns.
 """
 
 from __future__ import annotations

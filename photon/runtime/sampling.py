@@ -30,7 +30,7 @@ def uniform(seed: int, index: int) -> float:
 def pick(logits: Tensor, params: Tensor, draw: Tensor, drawn: bool) -> Tensor:
     """logits float32 [B, n], params [B, >= 2] (temperature, top-p), draw [B] -> index int64 [B].
 
-    Top-p keeps the candidates whose cumulative probability before them is at most top-p (design: model 6.3). A row's
+    Top-p keeps the candidates whose cumulative probability before them is at most top-p (docs/model.md 6.3). A row's
     pick depends on that row alone.
     """
     best = logits.argmax(dim=-1)
@@ -72,7 +72,7 @@ class Sampler:
     """Turns logits and hidden states into tokens for a model's region module.
 
     `continue_over_vocabulary` follows the public reference of moondream2, where a structured answer goes on unless
-    eos beats the whole vocabulary, instead of coord against eos (design: model 7.1, 10).
+    eos beats the whole vocabulary, instead of coord against eos (docs/model.md 7.1, 10).
     """
 
     def __init__(self, model: Moondream, continue_over_vocabulary: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A slot owns what one step needs; two of them are allocated once and used in turn (design: engine 2)."""
+"""A slot owns what one step needs; two of them are allocated once and used in turn (docs/engine.md 2)."""
 
 from __future__ import annotations
 

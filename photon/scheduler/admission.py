@@ -6,16 +6,14 @@ One that is ready but does not fit, or belongs to the other mode, holds the queu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from photon.core.request import Mode, Request
 from photon.core.sequence import Sequence
 from photon.errors import InvalidRequestError
-from photon.memory.adapter_slots import AdapterSlots
-from photon.memory.pages import Pool, pages_for
-from photon.memory.prefix_cache import PrefixCache
 from photon.scheduler.preparation import Preparation
+from photon.scheduler.reservations import Reservations
 
 LOOKAHEAD = 2
 """How many batches ahead of their admission pictures are prepared."""
@@ -36,21 +34,14 @@ class Admission:
     def __init__(
         self,
         limits: Limits,
-        rows: Pool,
-        pages: Pool,
-        prefixes: PrefixCache,
-        adapters: AdapterSlots,
+        reservations: Reservations,
         preparation: Preparation,
     ) -> None:
         self._limits = limits
-        self._rows = rows
-        self._pages = pages
-        self._prefixes = prefixes
-        self._adapters = adapters
+        self._reservations = reservations
         self._preparation = preparation
         self.waiting: list[Sequence] = []
-        self.changed = False
-        """Whether the queue, a picture or a prefix is not as it was when pictures were last prepared ahead."""
+        self._stale = False
         self.closed_for: Mode | None = None
         """The mode that waits for a change-over, if one does."""
 
@@ -58,7 +49,7 @@ class Admission:
         """Raises `InvalidRequestError` for a request that could never run, naming the limit that it breaks."""
         if request.limit < 1:
             raise InvalidRequestError(f"The answer may have {request.limit} tokens; allowed is at least 1.")
-        prefix = self._prefixes.length if request.image else 0
+        prefix = self._reservations.prefixes.length if request.image else 0
         total = prefix + len(request.prompt) + request.limit
         if total > self._limits.max_context:
             raise InvalidRequestError(
@@ -69,32 +60,33 @@ class Admission:
             raise InvalidRequestError(
                 f"The prompt has {len(request.prompt)} tokens; allowed are {self._limits.max_prefill_tokens}."
             )
-        needed = self._own_pages(request) + (self._prefixes.size if request.image else 0)
-        if needed > self._pages.total:
-            raise InvalidRequestError(
-                f"The request needs {needed} pages of the KV cache; there are {self._pages.total}. "
-                "Ask for fewer tokens or objects, or give the engine more pages."
-            )
+        self._reservations.refuse_if_impossible(request)
 
     def add(self, sequence: Sequence) -> None:
         self.waiting.append(sequence)
-        self.changed = True
+        self.stale()
 
     def remove(self, sequence: Sequence) -> None:
         self.waiting.remove(sequence)
-        self.changed = True
+        self.stale()
+
+    def stale(self) -> None:
+        """A picture or a prefix is not as it was when pictures were last prepared ahead."""
+        self._stale = True
 
     def prepare_ahead(self, fail: Callable[[Sequence, BaseException], None]) -> None:
         """Start the pictures of the next requests in line; a picture that could not be prepared fails its requests."""
-        if not self.changed:
+        if not self._stale:
             return
-        self.changed = False
+        self._stale = False
         ahead, wanted = LOOKAHEAD * self._limits.max_batch, set[bytes]()
         for sequence in tuple(self.waiting):
             if ahead == 0:
                 break
             image = sequence.request.image
-            prefix = self._prefixes.find(self.prefix_key(sequence)) if image else None
+            prefix = self._reservations.prefix_of(sequence)
+            if prefix:
+                self._reservations.prefixes.touch(prefix)
             job = self._preparation.find(image.key) if image else None
             if job and job.error and not prefix:
                 fail(sequence, job.error)
@@ -124,7 +116,7 @@ class Admission:
             longest = max(longest, len(sequence.request.prompt))
             if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:
                 break
-            if decoding + len(batch) == self._limits.max_batch or not self._reserve(sequence):
+            if decoding + len(batch) == self._limits.max_batch or not self._reservations.reserve(sequence):
                 break
             batch.append(sequence)
             mode = sequence.mode
@@ -135,50 +127,14 @@ class Admission:
             self.remove(sequence)
         return batch
 
-    @staticmethod
-    def prefix_key(sequence: Sequence) -> Hashable:
-        """Adapter content and image content; the model is the engine's own (design: engine 2)."""
-        image = sequence.request.image
-        adapter = sequence.request.adapter
-        return (adapter and adapter.key, image.key) if image else None
-
     def _is_ready(self, sequence: Sequence) -> bool:
-        image, adapter = sequence.request.image, sequence.request.adapter
-        if adapter and self._adapters.is_pending(adapter.key):
+        if self._reservations.waits_for_adapter(sequence):
             return False
+        image = sequence.request.image
         if image is None:
             return True
-        prefix = self._prefixes.find(self.prefix_key(sequence))
+        prefix = self._reservations.prefix_of(sequence)
         if prefix is not None:
             return prefix.ready
         job = self._preparation.find(image.key)
         return job is not None and job.error is None
-
-    def _reserve(self, sequence: Sequence) -> bool:
-        """Take a row, the pages and the prefix, or leave everything as it was."""
-        key = self.prefix_key(sequence)
-        found = self._prefixes.find(key) if key else None
-        if found:
-            self._prefixes.pin(found)  # making room must not evict what the request is about to use
-        own = self._own_pages(sequence.request)
-        adapter = sequence.request.adapter
-        leads = key is not None and found is None
-        seated = self._rows.free > 0 and (adapter is None or self._adapters.has_room(adapter.key))
-        if not seated or not self._prefixes.make_room(own + (self._prefixes.size if leads else 0)):
-            if found:
-                self._prefixes.unpin(found)
-            return False
-        if adapter:
-            sequence.adapter_slot, sequence.loads_adapter = self._adapters.take(adapter.key)
-        sequence.leads = leads
-        sequence.prefix = self._prefixes.lead(key) if leads else found
-        sequence.pages = self._pages.take(own)
-        (sequence.row,) = self._rows.take(1)
-        return True
-
-    def _own_pages(self, request: Request) -> int:
-        """The last generated token is never fed, so it needs no position."""
-        prefix = self._prefixes.length if request.image else 0
-        positions = prefix + len(request.prompt) + request.limit - 1
-        shared = self._prefixes.shared if request.image else 0
-        return pages_for(positions, self._limits.page_size) - shared

@@ -4,7 +4,7 @@ No device, no model and no clock: a reader can run it in a notebook. A step goes
 
     planned --launch--> launched --finalize--> sampled --commit--> committed
 
-and its slot is free again only when commit has read the step's host buffers (design: engine 2, invariants 1 and 2).
+and its slot is free again only when commit has read the step's host buffers (docs/engine.md 3, 1 and 2).
 """
 
 from __future__ import annotations

@@ -16,13 +16,11 @@ from photon.core.sequence import Phase, Sequence
 from photon.core.step import Step
 from photon.core.trace import StepRecord, Trace
 from photon.errors import DeviceError, PhotonError, RequestCancelledError
-from photon.memory.adapter_slots import AdapterSlots
-from photon.memory.pages import Pool
-from photon.memory.prefix_cache import PrefixCache
 from photon.runtime.runner import Runner
 from photon.scheduler.admission import Admission
 from photon.scheduler.pipeline import Pipeline
 from photon.scheduler.preparation import Preparation
+from photon.scheduler.reservations import Reservations
 
 _log = logging.getLogger(__name__)
 
@@ -33,10 +31,7 @@ class Scheduler:
         runner: Runner,
         admission: Admission,
         preparation: Preparation,
-        rows: Pool,
-        pages: Pool,
-        prefixes: PrefixCache,
-        adapters: AdapterSlots,
+        reservations: Reservations,
         trace: Trace,
         clock: Callable[[], float],
         eos_id: int,
@@ -44,7 +39,7 @@ class Scheduler:
         self._runner = runner
         self._admission = admission
         self._preparation = preparation
-        self._rows, self._pages, self._prefixes, self._adapters = rows, pages, prefixes, adapters
+        self._reservations = reservations
         self._trace = trace
         self._clock = clock
         self._zombie = Choice((eos_id,))
@@ -154,7 +149,9 @@ class Scheduler:
             step.error = error
         arrived = self._clock()
         if step.kind == "prefill":
-            self._settle_shared(step)
+            self._reservations.settle(step)
+            if step.leaders:
+                self._admission.stale()
         for i, sequence in enumerate(step.sequences):
             if sequence.finalized:
                 continue
@@ -210,26 +207,7 @@ class Scheduler:
             return
         sequence.phase = Phase.ENDED
         self.running.remove(sequence)
-        self._rows.give([sequence.row])
-        self._pages.give(sequence.pages)
-        if sequence.prefix:
-            self._prefixes.unpin(sequence.prefix)
-        if sequence.adapter_slot:
-            self._adapters.give(sequence.adapter_slot)
-
-    def _settle_shared(self, step: Step) -> None:
-        """Others may now use what this prefill brought. Only the step's own error fails it, not a cancelled leader."""
-        for sequence in step.sequences:
-            if sequence.loads_adapter:
-                settle = self._adapters.loaded if step.error is None else self._adapters.failed
-                settle(sequence.adapter_slot)
-        for sequence in step.leaders:
-            assert sequence.prefix is not None
-            if step.error is None:
-                self._prefixes.commit(sequence.prefix)
-            else:
-                self._prefixes.fail(sequence.prefix)
-            self._admission.changed = True
+        self._reservations.release(sequence)
 
     # -- messages -------------------------------------------------------------------------------------------------
 
@@ -239,7 +217,7 @@ class Scheduler:
 
     def prepared(self) -> None:
         """Some picture's crops are there, or could not be made."""
-        self._admission.changed = True
+        self._admission.stale()
 
     def cancel(self, sequence: Sequence) -> None:
         """In any phase, any number of times, also after the end."""
@@ -275,11 +253,7 @@ class Scheduler:
 
     def check_integrity(self) -> None:
         """Every row and page has one owner, free + cached = total at idle. Raises `OwnershipError` otherwise."""
-        self._rows.check([[s.row] for s in self.running])
-        self._adapters.check(s.adapter_slot for s in self.running)
-        orphans = {id(s.prefix): s.prefix for s in self.running if s.prefix}
-        prefixes = {id(p): p for p in self._prefixes} | orphans
-        self._pages.check([*(s.pages for s in self.running), *(p.pages for p in prefixes.values() if p)])
+        self._reservations.check(self.running)
 
     def _record(self, step: Step, commit_start: float) -> None:
         slot = self._runner.slots[step.slot]

@@ -17,7 +17,7 @@ from photon.skills.detokenizer import Detokenizer
 
 
 @dataclass(frozen=True)
-class Outside:
+class SideWork:
     """A stage that is not the engine's: `work` runs on a thread of its own, and the plan gets the values it returns.
 
     `updates` makes of them what a stream's reader is told.
@@ -27,7 +27,7 @@ class Outside:
     updates: Callable[[list[dict[str, Any]]], Sequence[Any]] = lambda _: ()
 
 
-Stage = list[Request] | Outside
+Stage = list[Request] | SideWork
 
 Plan = Generator[Stage, list[dict[str, Any]], dict[str, Any]]
 """One public call: yields its stages, gets the results of each in order, returns the answer. The first is requests."""
@@ -65,7 +65,7 @@ class RecordedState(SkillState):
 
 @dataclass(frozen=True)
 class SkillContext:
-    """What skills know of the loaded model. `parity` follows the recorded reference (design: model 10).
+    """What skills know of the loaded model. `parity` follows the recorded reference (docs/model.md 10).
 
     `masks` outlines what a box holds, for models that do not segment by themselves.
     """
@@ -102,7 +102,7 @@ class SkillContext:
         return self.vocabulary.resolve(text) if self.vocabulary else text.strip()
 
     def prompt(self, skill: str, refs: Sequence[Token], text: str, suffix: str = "suffix") -> tuple[Token, ...]:
-        """The typed tokens after BOS and image (design: model 6)."""
+        """The typed tokens after BOS and image (docs/model.md 6)."""
         template = self.config.tokenizer.templates[skill]
         ids = self.tokenizer.encode(text)
         return (

@@ -1,4 +1,4 @@
-"""Caption: a description of the picture, short, normal or long (design: model 6)."""
+"""Caption: a description of the picture, short, normal or long (docs/model.md 6)."""
 
 from __future__ import annotations
 

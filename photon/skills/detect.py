@@ -1,4 +1,4 @@
-"""Detect: (coord x, coord y, size) for each object, until eos (design: model 7.2, 7.3)."""
+"""Detect: (coord x, coord y, size) for each object, until eos (docs/model.md 7.2, 7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Point: (coord x, coord y) for each object, until eos (design: model 7.1, 7.3)."""
+"""Point: (coord x, coord y) for each object, until eos (docs/model.md 7.1, 7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query: a question about the picture, about places in it, or about nothing but itself (design: model 6)."""
+"""Query: a question about the picture, about places in it, or about nothing but itself (docs/model.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasoning before the answer, with points on the picture as its grounds (design: model 6, 7.5)."""
+"""Reasoning before the answer, with points on the picture as its grounds (docs/model.md 6, 7.5)."""
 
 from __future__ import annotations
 

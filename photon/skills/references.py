@@ -1,4 +1,4 @@
-"""Spatial references: points and boxes on the picture that are part of a prompt (design: model 6.1)."""
+"""Spatial references: points and boxes on the picture that are part of a prompt (docs/model.md 6.1)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 from photon.masks import Box
 from photon.masks.outlines import outlines
 from photon.skills.ask import Ask
-from photon.skills.base import Outside, SkillContext
+from photon.skills.base import SideWork, SkillContext
 from photon.skills.detect import detect_request
 from photon.skills.outline import outline
 from photon.skills.segment_contour import Objects, referenced
@@ -26,7 +26,7 @@ def box_plan(context: SkillContext, ask: Ask) -> Objects:
     if not found:
         return [], 0
     best = 0 if centres else max(range(len(found)), key=lambda i: float(found[i]["score"]))
-    objects = yield Outside(lambda: outlined(context, ask, found), lambda made: _pieces(made[best]))
+    objects = yield SideWork(lambda: outlined(context, ask, found), lambda made: _pieces(made[best]))
     return objects, best
 
 

@@ -1,8 +1,8 @@
 """Segment with a fixed number of vertices: detect the objects, ask for each one's contour, and sharpen it.
 
 An answer is the box (coord, coord, size) and then the vertices (coord, coord) in 0..1 of that box, clockwise from the
-top in equal steps of arc length; the reference in its prompt is the centre of the detected box (design: bundled-model,
-"Segment"; model 7.6 for paths in units of their box). Where the caller gives spatial references, their centres take
+top in equal steps of arc length; the reference in its prompt is the centre of the detected box (docs/model.md
+7.6 for paths in units of their box). Where the caller gives spatial references, their centres take
 the place of detected ones. So few vertices are rough; the edges in the picture make them sharp (photon/masks/sharpen).
 """
 
@@ -15,7 +15,7 @@ from photon.core.request import Choice, Request, SkillState, Token
 from photon.masks.sharpen import sharpen
 from photon.models.moondream.config import TokenizerConfig
 from photon.skills.ask import Ask
-from photon.skills.base import Outside, SkillContext, Stage
+from photon.skills.base import SideWork, SkillContext, Stage
 from photon.skills.detect import box, detect_request
 from photon.skills.outline import on_image, outline, path_vertex
 from photon.skills.point import score
@@ -103,7 +103,7 @@ def contour_plan(context: SkillContext, ask: Ask) -> Objects:
         contour if seed.score is None else contour | {"score": seed.score}
         for seed, contour in zip(seeds, contours, strict=True)
     ]
-    objects = yield Outside(lambda: [sharpened(ask, rough) for rough in objects])
+    objects = yield SideWork(lambda: [sharpened(ask, rough) for rough in objects])
     return objects, best
 
 

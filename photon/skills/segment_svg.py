@@ -1,4 +1,4 @@
-"""Segment of Moondream 3: the model writes coord, coord, size and then an SVG path as text (design: model 7.6).
+"""Segment of Moondream 3: the model writes coord, coord, size and then an SVG path as text (docs/model.md 7.6).
 
 The order is not forced: the first two coordinates and the first size are the box, all text is the path.
 """

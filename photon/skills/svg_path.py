@@ -1,4 +1,4 @@
-"""The SVG path that Moondream 3 spells, one command letter or number a token (design: model 7.6).
+"""The SVG path that Moondream 3 spells, one command letter or number a token (docs/model.md 7.6).
 
     path    = { command { integer } }
     command = M m L l H h V v C c S s Q q T t A a Z z

@@ -1,4 +1,4 @@
-"""Free text: one token after the other until eos (design: model 6.2)."""
+"""Free text: one token after the other until eos (docs/model.md 6.2)."""
 
 from __future__ import annotations
 

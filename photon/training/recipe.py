@@ -70,7 +70,7 @@ def photon_tiny(lexicon: Lexicon, adapted: bool = True) -> MoondreamConfig:
 
 
 def templates() -> dict[str, dict[str, list[int]]]:
-    """Prompt ids around the object, per skill (design: model 6)."""
+    """Prompt ids around the object, per skill (docs/model.md 6)."""
     return {skill: {"prefix": [1, SPECIAL.index(skill), 2], "suffix": [3]} for skill in SKILLS}
 
 

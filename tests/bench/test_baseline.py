@@ -29,7 +29,7 @@ def model() -> Iterator[Photon]:
 @pytest.mark.parametrize("keep_prefixes", [False, True])
 def test_the_plain_loop_generates_the_engines_tokens(model: Photon, folder: Path, keep_prefixes: bool) -> None:
     rgb = pictures(folder, 3)
-    loop = PlainLoop(model._built.loaded.model, keep_prefixes)
+    loop = PlainLoop(model.parts.loaded.model, keep_prefixes)
     plain = [[loop.generate(request)] for request in requests(model, WORKLOADS[1], rgb, "plain")]
     engine = put(model, [lambda r=r: single(r) for r in requests(model, WORKLOADS[1], rgb, "engine")], callers=3)
     alone = [lambda r=r: single(r) for r in requests(model, WORKLOADS[1], rgb, "alone", "blocking")]
@@ -40,11 +40,11 @@ def test_the_plain_loop_generates_the_engines_tokens(model: Photon, folder: Path
 
 def test_a_loop_that_keeps_prefixes_computes_each_picture_once(model: Photon, folder: Path) -> None:
     runs: list[int] = []
-    vision = model._built.loaded.model.vision
+    vision = model.parts.loaded.model.vision
     handle = vision.register_forward_hook(lambda *_: runs.append(1))
     for keep, expected in ((False, 3), (True, 1)):
         runs.clear()
-        loop = PlainLoop(model._built.loaded.model, keep)
+        loop = PlainLoop(model.parts.loaded.model, keep)
         for request in requests(model, WORKLOADS[1], pictures(folder, 3), f"{keep}"):
             loop.generate(request)
         assert len(runs) == expected
@@ -52,11 +52,11 @@ def test_a_loop_that_keeps_prefixes_computes_each_picture_once(model: Photon, fo
 
 
 def test_fixed_requests_generate_three_tokens_an_object_and_eos(model: Photon, folder: Path) -> None:
-    ids = model._context.config.tokenizer
+    ids = model.context.config.tokenizer
     for workload in WORKLOADS:
         (request,) = requests(model, workload, pictures(folder, 1), "lengths")
         with torch.inference_mode():
-            tokens = PlainLoop(model._built.loaded.model).generate(request)
+            tokens = PlainLoop(model.parts.loaded.model).generate(request)
         kinds = [ids.coord_id, ids.coord_id, ids.size_id] * workload.objects
         assert [t.id for t in tokens] == [*kinds, ids.eos_id]
 

@@ -15,7 +15,7 @@ from photon.bench.clients import names, pictures, put
 
 def test_questions_generate_what_they_are_said_to(folder: Path) -> None:
     with Photon.load("photon-tiny", EngineConfig(device="cpu", threads=1)) as model:
-        ids, vertices = model._context.config.tokenizer, model._context.config.tokenizer.segment_vertices
+        ids, vertices = model.context.config.tokenizer, model.context.config.tokenizer.segment_vertices
         (picture,) = pictures(folder, 1)
         before = len(model.steps())
         tokens = {

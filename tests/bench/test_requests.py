@@ -74,7 +74,7 @@ def test_the_reference_runs_one_call_alone_and_notes_each_decision(folder: Path)
         images = refs(pictures(folder, 1), "alone")
         question = Question("point", 0, "car", (("max_objects", 2),))
         engine = put(model, asked(model, images, [question], "pipelined"), callers=1)
-        found = alone(model._built.loaded, asked(model, images, [question], "blocking")[0])
+        found = alone(model.parts.loaded, asked(model, images, [question], "blocking")[0])
     assert [[t[:4] for t in row] for row in found.tokens] == [[t[:4] for t in row] for row in engine.tokens[0]]
     assert [len(row) for row in found.margins] == [len(row) for row in found.tokens]
     assert min(found.margins[0]) >= 0

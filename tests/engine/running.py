@@ -13,7 +13,7 @@ from typing import Any
 from photon.core.request import Request
 from photon.devices.base import Device
 from photon.devices.cpu import CpuDevice
-from photon.engine.call import Job
+from photon.engine.call import Call
 from photon.engine.loop import EngineLoop
 from photon.engine.streaming import ThreadMailbox
 from photon.skills.base import Plan
@@ -58,14 +58,14 @@ class Engine:
         self.rig = Rig(device, **({"rows": 4, "pages": 64} | options))
         self.rig.pool.submit = AtOnce().submit  # type: ignore[method-assign]
         core = self.rig.core
-        self.loop = EngineLoop(core.scheduler, core.admission, core.trace, queue)
+        self.loop = EngineLoop(core, queue)
         self.rig.notify = self.loop.notify
 
-    def ask(self, *requests: Request, mailbox: ThreadMailbox | None = None) -> Job:
+    def ask(self, *requests: Request, mailbox: ThreadMailbox | None = None) -> Call:
         return self.loop.submit(plan(list(requests)), mailbox)
 
     def expected(self, *requests: Request) -> dict[str, Any]:
-        share, length = self.rig.executor.eos_share, self.rig.core.prefixes.length
+        share, length = self.rig.executor.eos_share, self.rig.core.reservations.prefixes.length
         return {"stages": [[{"tokens": generate(q, length, share)} for q in requests]]}
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
@@ -77,9 +77,9 @@ class Engine:
     def rest(self) -> None:
         """Wait until nothing runs, and check that everything is back."""
         scheduler, core = self.rig.scheduler, self.rig.core
-        self.until(lambda: scheduler.idle and self.loop._inbox.empty(), "the engine is at rest")
-        assert core.rows.free == core.rows.total
-        assert core.pages.free + core.prefixes.cached_pages == core.pages.total
+        self.until(lambda: self.loop.idle, "the engine is at rest")
+        assert core.reservations.rows.free == core.reservations.rows.total
+        assert core.reservations.pages.free + core.reservations.prefixes.cached_pages == core.reservations.pages.total
         scheduler.check_integrity()
         assert not self.rig.executor.violations
         assert self.rig.executor.poisoned_reads == 0

@@ -28,7 +28,7 @@ def text_config(name: str) -> TextConfig:
 
 
 def finetune(config: TextConfig, seed: int) -> dict[str, Tensor]:
-    """Random weights in the MLP-only form (design: model 8.2)."""
+    """Random weights in the MLP-only form (docs/model.md 8.2)."""
     torch.manual_seed(seed)
     first = config.moe.start_layer if config.moe else config.n_layers
     state: dict[str, Tensor] = {}
@@ -46,7 +46,7 @@ def finetune(config: TextConfig, seed: int) -> dict[str, Tensor]:
 
 
 def variant(config: TextConfig, seed: int) -> dict[str, Tensor]:
-    """Random weights in the form of the older variants, under their published names (design: model 8.1)."""
+    """Random weights in the form of the older variants, under their published names (docs/model.md 8.1)."""
     torch.manual_seed(seed)
     sizes = {
         "mixer.Wqkv": (config.dim, config.qkv_dim),

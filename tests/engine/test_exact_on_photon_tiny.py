@@ -19,7 +19,7 @@ from photon.core.config import EngineConfig
 from photon.core.request import ImageRef, Token
 from photon.core.settings import Settings
 from photon.devices.cpu import CpuDevice
-from photon.engine.build import Core, ModelShape, build_core
+from photon.engine.core import Core, ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.engine.sizing import default_kv_pages
 from photon.models.registry import LoadedModel, load_model
@@ -54,7 +54,7 @@ class Running:
             lambda: self.loop.notify(),
             encode_ahead=None if margins else partial(encode, model),
         )
-        self.loop = EngineLoop(self.core.scheduler, self.core.admission, self.core.trace, 10_000)
+        self.loop = EngineLoop(self.core, 10_000)
         self.loop.start()
 
     def close(self) -> None:

@@ -265,7 +265,7 @@ def test_an_error_of_the_scheduler_itself_reaches_every_caller() -> None:
             raise OwnershipError("A page has two owners.")
 
         jobs = waiting_callers(engine)
-        engine.rig.core.pages.give = disorder  # type: ignore[method-assign]
+        engine.rig.core.reservations.pages.give = disorder  # type: ignore[method-assign]
         all_told_within_a_second(engine, jobs, "A page has two owners.")
 
 

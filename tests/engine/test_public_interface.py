@@ -247,7 +247,7 @@ def test_segment_streams_in_the_official_form(tiny: Photon) -> None:
     assert list(pieces[0]) == ["bbox"]
     assert pieces[-1] == {"path": whole["path"], "bbox": whole["bbox"], "completed": True}
     rough = "".join(piece["chunk"] for piece in pieces[1:-1])
-    assert tiny._context.config.tokenizer.segment_vertices == 16
+    assert tiny.context.config.tokenizer.segment_vertices == 16
     assert re.fullmatch(r"M( [01](\.\d+)?){2}( L( [01](\.\d+)?){2}){15} Z", rough), "vertices in 0..1 of the box"
     assert len(whole["objects"]) == 1
 
@@ -257,7 +257,7 @@ def test_the_folder_of_a_checkpoint_names_the_model(model: Photon) -> None:
 
 
 def test_the_prompts_tokens_are_counted_with_the_pictures(model: Photon, picture: ImageLike) -> None:
-    config, tokenizer = model._context.config, model._context.tokenizer
+    config, tokenizer = model.context.config, model.context.tokenizer
     short = {"max_tokens": 2}
     described = model.caption(picture, length="short", settings=short).metrics
     assert described.prompt_tokens == config.prefix_len + len(config.tokenizer.templates["caption"]["short"])

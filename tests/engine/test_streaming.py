@@ -201,7 +201,7 @@ def test_a_failure_of_the_engine_reaches_every_reader(picture: ImageLike, monkey
         def tick() -> bool:
             raise OSError("the device is gone")
 
-        monkeypatch.setattr(model._loop.scheduler, "tick", tick)
+        monkeypatch.setattr(model.parts.loop.scheduler, "tick", tick)
         with pytest.raises(EngineStoppedError, match="the device is gone"):
             list(stream)
         assert not model.healthy

@@ -75,9 +75,22 @@ def test_least_recently_used_goes_first_and_no_more_than_needed() -> None:
     prefixes, _ = cache()
     for key in "abc":
         ready(prefixes, key)
-    prefixes.find("a")
+    first = prefixes.find("a")
+    assert [p.key for p in prefixes] == ["a", "b", "c"], "a question changed the order"
+    assert first is not None
+    prefixes.touch(first)
     assert prefixes.make_room(4)
     assert [p.key for p in prefixes] == ["c", "a"]
+
+
+def test_what_was_read_last_stays_longest() -> None:
+    prefixes, _ = cache()
+    read = ready(prefixes, "read")
+    ready(prefixes, "newer")
+    prefixes.pin(read)
+    prefixes.unpin(read)
+    assert prefixes.make_room(6)
+    assert [p.key for p in prefixes] == ["read"]
 
 
 def test_pinned_and_pending_prefixes_are_not_evicted() -> None:

@@ -1,4 +1,4 @@
-"""The decode loops of the published models, one sequence at a time, written to be read (design: model 6, 7).
+"""The decode loops of the published models, one sequence at a time, written to be read (docs/model.md 6, 7).
 
 Follows two habits of the recorded reference that an engine with allow-lists does not have: the continue decision
 looks at the whole vocabulary and stops only on eos, and the first generated token is never suppressed.
@@ -109,7 +109,7 @@ class ReferenceLoop:
         return self.tokenizer.decode(answer), self.tokenizer.decode(thoughts)
 
     def references(self, refs: Sequence[tuple[float, ...]]) -> tuple[list[int], list[tuple[float, ...]]]:
-        """Points (x, y) and boxes (x0, y0, x1, y1) as ids and their values (design: model 6.1)."""
+        """Points (x, y) and boxes (x0, y0, x1, y1) as ids and their values (docs/model.md 6.1)."""
         coord, size = self.special.coord_id, self.special.size_id
         ids: list[int] = []
         values: list[tuple[float, ...]] = []

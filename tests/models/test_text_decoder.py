@@ -152,7 +152,7 @@ def test_an_exact_proj_adapter_sees_the_attention_output() -> None:
 
 
 def test_the_gelu_of_tau_attention_is_a_switch() -> None:
-    """Two published forms differ by some 3e-4 (design: model 4.6)."""
+    """Two published forms differ by some 3e-4 (docs/model.md 4.6)."""
     x, positions = torch.randn(1, 6, THREE.dim), torch.arange(6)[None]
     with torch.no_grad():
         exact = decoder(THREE)(x, positions, FullAttention(0))

@@ -9,6 +9,7 @@ from tests.mutations.places import (
     FINISHING,
     LOOP,
     PREFIXES,
+    RESERVATIONS,
     RUNNER,
     RUNNING,
     SCHEDULER,
@@ -76,7 +77,7 @@ ADMITTED = (
     fault(
         15,
         "the last position has no page",
-        (ADMISSION, "request.limit - 1\n", "request.limit - 2\n"),
+        (RESERVATIONS, "request.limit - 1\n", "request.limit - 2\n"),
         tests=(ADMITTING, EXACT),
     ),
     fault(
@@ -94,13 +95,17 @@ ADMITTED = (
     fault(
         17,
         "a request that can never fit is let in",
-        (ADMISSION, "        if needed > self._pages.total:\n", "        if needed > 10 * self._pages.total:\n"),
+        (RESERVATIONS, "        if needed > self.pages.total:\n", "        if needed > 10 * self.pages.total:\n"),
         tests=(ADMITTING,),
     ),
     fault(
         17,
         "a later stage that can never fit is let in",
-        (LOOP, "        self._admission.refuse_if_impossible(request)\n        self._next_id", "        self._next_id"),
+        (
+            LOOP,
+            "        self.core.admission.refuse_if_impossible(request)\n        self._next_id",
+            "        self._next_id",
+        ),
         tests=(RUNNING,),
     ),
     fault(
@@ -110,19 +115,23 @@ ADMITTED = (
             SCHEDULER,
             "        sequence.finalized = True\n",
             "        sequence.finalized = True\n        if sequence.phase is Phase.RUNNING and sequence.adapter_slot:\n"
-            "            self._adapters.give(sequence.adapter_slot)\n",
+            "            self._reservations.adapters.give(sequence.adapter_slot)\n",
         ),
         (
-            SCHEDULER,
-            "        if sequence.adapter_slot:\n            self._adapters.give",
-            "        if False:\n            self._adapters.give",
+            RESERVATIONS,
+            "        if sequence.adapter_slot:\n            self.adapters.give",
+            "        if False:\n            self.adapters.give",
         ),
         tests=(ADMITTING, EXACT),
     ),
     fault(
         18,
         "requests are served before their adapter has arrived",
-        (ADMISSION, "        if adapter and self._adapters.is_pending(adapter.key):\n", "        if False:\n"),
+        (
+            RESERVATIONS,
+            "        return adapter is not None and self.adapters.is_pending(adapter.key)\n",
+            "        return False\n",
+        ),
         tests=(ADMITTING, EXACT),
     ),
     fault(
@@ -133,22 +142,22 @@ ADMITTED = (
     fault(
         18,
         "an adapter that failed to load counts as loaded",
-        (SCHEDULER, "self._adapters.loaded if step.error is None else self._adapters.failed", "self._adapters.loaded"),
+        (RESERVATIONS, "self.adapters.loaded if step.error is None else self.adapters.failed", "self.adapters.loaded"),
         tests=(ADMITTING, EXACT),
     ),
     fault(
         19,
         "a prefix is evicted by the request that is about to use it",
         (
-            ADMISSION,
-            "        if found:\n            self._prefixes.pin(found)  # making room must not evict what the request "
+            RESERVATIONS,
+            "        if found:\n            self.prefixes.pin(found)  # making room must not evict what the request "
             "is about to use\n",
             "",
         ),
         (
-            ADMISSION,
-            "            if found:\n                self._prefixes.unpin(found)\n            return False\n",
-            "            return False\n        if found:\n            self._prefixes.pin(found)\n",
+            RESERVATIONS,
+            "            if found:\n                self.prefixes.unpin(found)\n            return False\n",
+            "            return False\n        if found:\n            self.prefixes.pin(found)\n",
         ),
         tests=(ADMITTING, EXACT),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutations.places import EXACT, FINISHING, RUNNER, SCHEDULER, SLOT, STEPS, UNHELD, fault
+from tests.mutations.places import EXACT, FINISHING, RESERVATIONS, RUNNER, SCHEDULER, SLOT, STEPS, UNHELD, fault
 
 _SLOTS = "        self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]\n"
 
@@ -44,9 +44,9 @@ STAGING = (
             SCHEDULER,
             "        sequence.finalized = True\n",
             "        sequence.finalized = True\n"
-            "        if sequence.phase is Phase.RUNNING:\n            self._rows.give([sequence.row])\n",
+            "        if sequence.phase is Phase.RUNNING:\n            self._reservations.rows.give([sequence.row])\n",
         ),
-        (SCHEDULER, "        self._rows.give([sequence.row])\n        self._pages", "        self._pages"),
+        (RESERVATIONS, "        self.rows.give([sequence.row])\n        self.pages", "        self.pages"),
     ),
     fault(
         4,

@@ -37,7 +37,7 @@ def picture(seed: int) -> np.ndarray:
 
 def encoders(model: Photon, wrap: Callable[[], None] | None = None) -> list[str]:
     """Grows by the name of each thread that encodes a picture; `wrap` is called there."""
-    vision, names = model._built.loaded.model.vision, list[str]()
+    vision, names = model.parts.loaded.model.vision, list[str]()
 
     def note(*_: object) -> None:
         names.append(threading.current_thread().name)

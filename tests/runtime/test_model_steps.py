@@ -14,7 +14,7 @@ from photon.core.config import EngineConfig
 from photon.core.request import GREEDY, Choice, ImageRef, Request, SamplingParams, SkillState, Token
 from photon.core.sequence import Sequence
 from photon.devices.simulated import EAGER, LAZY, Lag, SimulatedDevice
-from photon.engine.build import ModelShape, build_core
+from photon.engine.core import ModelShape, build_core
 from photon.models.moondream.lora import Adapter, Site
 from photon.models.registry import LoadedModel, load_model
 from photon.runtime.executor import ModelExecutor

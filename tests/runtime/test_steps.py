@@ -21,7 +21,7 @@ def tokens(sequence: Sequence) -> list[Token]:
 
 
 def right(r: Rig, *sequences: Sequence) -> bool:
-    length, share = r.core.prefixes.length, r.executor.eos_share
+    length, share = r.core.reservations.prefixes.length, r.executor.eos_share
     return all(tokens(s) == generate(s.request, length, share) for s in sequences)
 
 
@@ -129,7 +129,7 @@ def test_pictures_stay_until_the_device_has_read_them() -> None:
     r.run()
     r.check_at_rest()
     assert right(r, *sequences)
-    assert all(r.executor.holds_prefix(p.pages, p.key[1][0], 0) for p in r.core.prefixes)  # type: ignore[index]
+    assert all(r.executor.holds_prefix(p.pages, p.key[1][0], 0) for p in r.core.reservations.prefixes)  # type: ignore[index]
 
 
 def test_seeded_draws_depend_neither_on_batch_mates_nor_on_copy_timing() -> None:

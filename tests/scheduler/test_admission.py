@@ -25,7 +25,7 @@ def admitted(r: Rig) -> list[int]:
 
 def answers_are_right(r: Rig, *sequences: Sequence) -> None:
     for s in sequences:
-        expected = generate(s.request, r.core.prefixes.length, r.executor.eos_share)
+        expected = generate(s.request, r.core.reservations.prefixes.length, r.executor.eos_share)
         assert s.listener.result == {"tokens": expected}  # type: ignore[attr-defined]
 
 
@@ -215,8 +215,8 @@ def test_a_prefix_is_not_evicted_by_the_request_that_is_about_to_use_it() -> Non
     again = r.submit(request(seed=5, limit=8, image=image(1)))
     r.tick()
     r.tick()
-    assert (r.core.pages.free, again.phase) == (1, Phase.WAITING)
-    assert r.core.prefixes.cached_pages == 2
+    assert (r.core.reservations.pages.free, again.phase) == (1, Phase.WAITING)
+    assert r.core.reservations.prefixes.cached_pages == 2
     r.run()
     r.check_at_rest()
     answers_are_right(r, first, running, again)
@@ -240,7 +240,7 @@ def test_waiting_for_room_pins_no_prefix() -> None:
     waiting = r.submit(request(limit=1, image=image(1)))
     r.tick()
     assert waiting.phase is Phase.WAITING
-    assert [p.pins for p in r.core.prefixes] == [0]
+    assert [p.pins for p in r.core.reservations.prefixes] == [0]
     r.run()
     r.check_at_rest()
 

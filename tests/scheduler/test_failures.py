@@ -25,7 +25,9 @@ def failing(call: str, at: int, **more: Any) -> Request:
 
 def answered(r: Rig, *sequences: Sequence) -> None:
     for s in sequences:
-        assert s.listener.result == {"tokens": generate(s.request, r.core.prefixes.length, r.executor.eos_share)}
+        assert s.listener.result == {
+            "tokens": generate(s.request, r.core.reservations.prefixes.length, r.executor.eos_share)
+        }
 
 
 def failed(sequence: Sequence, kind: type[BaseException] = InjectedError) -> bool:
@@ -172,7 +174,7 @@ def test_rows_of_a_later_launch_that_read_a_failed_steps_values_are_not_answered
     r.run()
     r.check_at_rest()
     assert failed(sequence)
-    expected = generate(sequence.request, r.core.prefixes.length, 0)
+    expected = generate(sequence.request, r.core.reservations.prefixes.length, 0)
     assert sequence.state.tokens == expected[: sequence.committed]  # type: ignore[attr-defined]
 
 

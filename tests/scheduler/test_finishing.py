@@ -90,17 +90,17 @@ def test_a_zombie_rides_along_with_eos_as_its_list_and_is_skipped() -> None:
 def test_the_result_is_out_at_once_and_memory_goes_back_with_the_last_reference() -> None:
     r = rig()
     sequence = r.submit(stops_after(2))
-    free = r.core.pages.free
+    free = r.core.reservations.pages.free
     while not sequence.finalized:
         r.tick()
     assert sequence.listener.ends == 1  # type: ignore[attr-defined]
     assert sequence.inflight_refs == 1
-    assert r.core.pages.free < free
-    assert r.core.rows.free == r.core.rows.total - 1
+    assert r.core.reservations.pages.free < free
+    assert r.core.reservations.rows.free == r.core.reservations.rows.total - 1
     r.tick()
     assert sequence.inflight_refs == 0
-    assert r.core.pages.free == free
-    assert r.core.rows.free == r.core.rows.total
+    assert r.core.reservations.pages.free == free
+    assert r.core.reservations.rows.free == r.core.reservations.rows.total
 
 
 def test_the_next_owner_of_a_zombies_row_and_pages_reads_nothing_of_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from photon.core.request import ImageRef, Token
 from photon.skills import Ask, SkillContext
-from photon.skills.base import Outside, Plan
+from photon.skills.base import Plan, SideWork
 from photon.skills.segment import segment_plan
 from photon.skills.segment_contour import ContourState
 from tests.skills.conftest import feed, finish
@@ -40,7 +40,7 @@ def found(x: float, y: float, score: float) -> dict[str, float]:
 def sharpened_answer(plan: Plan, contours: list[dict[str, Any]]) -> dict[str, Any]:
     """The answer of a plan that waits for its contours."""
     outside = plan.send(contours)
-    assert isinstance(outside, Outside)
+    assert isinstance(outside, SideWork)
     return finish(plan, outside.work())
 
 

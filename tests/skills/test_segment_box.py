@@ -17,7 +17,7 @@ from photon import EngineStoppedError, ModelLoadError, Photon, RequestCancelledE
 from photon.core.request import Token
 from photon.masks import Box
 from photon.skills import Ask, SkillContext, skills_of
-from photon.skills.base import Outside
+from photon.skills.base import SideWork
 from photon.skills.segment import segment_plan
 from photon.skills.segment_box import chosen
 from tests import recorded
@@ -85,7 +85,7 @@ def answer(context: SkillContext, ask: Ask, objects: list[dict[str, float]]) -> 
     (request,) = next(plan)  # type: ignore[misc]
     assert request.prompt == tuple(context.prompt("detect", (), " cat"))
     outside = plan.send([{"objects": objects}])
-    assert isinstance(outside, Outside)
+    assert isinstance(outside, SideWork)
     return finish(plan, outside.work())
 
 
@@ -200,7 +200,7 @@ def test_the_engine_answers_others_meanwhile(model: Photon, masks: ScriptedMasks
     caller.join(30)
     (result,) = results
     assert len(result["objects"]) == len(wanted)
-    assert masks.threads == {"photon-outside_0"}
+    assert masks.threads == {"photon-side-work_0"}
     assert result.metrics.total_ms > result.metrics.time_to_first_token_ms + result.metrics.decode_ms
     assert model.stats()["requests"] == {"done": 3, "failed": 0, "cancelled": 0}
 

@@ -1,1 +1,1 @@
-"""The Moondream family: vision tower, text decoder and region heads (design: model)."""
+"""The Moondream family: vision tower, text decoder and region heads (docs/model.md)."""

@@ -1,6 +1,6 @@
 """The sizes, special ids and prompt templates of one model, and their form in config.json.
 
-Every number that the model code needs stands here; nothing else holds a literal size (design: model 1).
+Every number that the model code needs stands here; nothing else holds a literal size (docs/model.md 1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MoeConfig:
-    """Mixture of experts in the layers from `start_layer` on (design: model 4.7)."""
+    """Mixture of experts in the layers from `start_layer` on (docs/model.md 4.7)."""
 
     num_experts: int
     start_layer: int
@@ -33,7 +33,7 @@ class MoeConfig:
 
 @dataclass(frozen=True)
 class TextConfig:
-    """The text decoder (design: model 1.1). `rotary_dim` 0 means half of each head."""
+    """The text decoder (docs/model.md 1.1). `rotary_dim` 0 means half of each head."""
 
     dim: int
     ff_dim: int
@@ -78,7 +78,7 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """The vision tower (design: model 1.2).
+    """The vision tower (docs/model.md 1.2).
 
     `kind` selects the tower; `n_tokens` is the number of image embeddings (0: one per patch of a crop);
     `options` belongs to towers of other kinds, which leave the `enc_` fields at 0.
@@ -115,7 +115,7 @@ class VisionConfig:
 
 @dataclass(frozen=True)
 class RegionConfig:
-    """Coordinate and size heads (design: model 1.3). `linear_heads` and `norm` are Moondream 3's form."""
+    """Coordinate and size heads (docs/model.md 1.3). `linear_heads` and `norm` are Moondream 3's form."""
 
     dim: int
     coord_feat_dim: int
@@ -142,8 +142,8 @@ class TokenizerConfig:
 
     `templates[skill]` is {"prefix": ids, "suffix": ids}; query may add "reasoning" (the suffix when reasoning
     comes first) and caption is {length: ids}. `suppress[phase]` lists ids that may not follow the first
-    generated token (design: model 6, 6.2). `segment_vertices` is how many vertices, in 0..1 of it, a segment answer
-    lists after its box; 0 means that it spells an SVG path instead (design: model 7.6).
+    generated token (docs/model.md 6, 6.2). `segment_vertices` is how many vertices, in 0..1 of it, a segment answer
+    lists after its box; 0 means that it spells an SVG path instead (docs/model.md 7.6).
     """
 
     bos_id: int = 0

@@ -174,7 +174,7 @@ class EfficientNetTower(Tower):
         """log-probabilities [n, cells, 1000] -> the words kept.
 
         The weight of a word is clamp(log p + floor, 0, floor) / floor, where p sums the classes that the word
-        table lists for it (design: bundled-model, lexical path).
+        table lists for it (docs/bundled-model.md "Lexical path").
         """
         floor, count = self.config.options["lexical_floor"], self.config.options["top_words"]
         word, imagenet_class = self.word_table

@@ -1,4 +1,4 @@
-"""LoRA adapters for the text decoder: their file forms, checked against the model (design: model 8)."""
+"""LoRA adapters for the text decoder: their file forms, checked against the model (docs/model.md 8)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_adapter(name: str, path: Path, config: TextConfig, max_rank: int) -> Ad
 def make_adapter(name: str, state: Mapping[str, Tensor], config: TextConfig, max_rank: int) -> Adapter:
     """An adapter from tensors by name, in either of the two published forms. Raises `ModelLoadError`.
 
-    `max_rank` bounds the ranks of dense projections; experts get an eighth of it (design: model 8.2).
+    `max_rank` bounds the ranks of dense projections; experts get an eighth of it (docs/model.md 8.2).
     """
     halves: dict[Site, dict[str, Tensor]] = {}
     for key, tensor in state.items():
@@ -152,7 +152,7 @@ def _content_key(sites: Mapping[Site, tuple[Tensor, Tensor]]) -> bytes:
 
 
 class Adapters(Protocol):
-    """Low-rank additions to the projections of one batch [B, ...] (design: model 8).
+    """Low-rank additions to the projections of one batch [B, ...] (docs/model.md 8).
 
     An object may set `exact_proj = True` to receive the attention output at site "proj"; without it that site
     receives the block's normed input, which is what the published adapters were made for.

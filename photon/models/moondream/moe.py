@@ -1,4 +1,4 @@
-"""Mixture of experts of Moondream 3 (design: model 4.7)."""
+"""Mixture of experts of Moondream 3 (docs/model.md 4.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What published files call a tensor, and what we call it (design: model 2).
+"""What published files call a tensor, and what we call it (docs/model.md 2).
 
 Our names are naming family A without its leading "model."; family B is the older form.
 """

@@ -1,4 +1,4 @@
-"""An image as the crops that the public vision tower reads (design: model 3.2, 3.3)."""
+"""An image as the crops that the public vision tower reads (docs/model.md 3.2, 3.3)."""
 
 from __future__ import annotations
 

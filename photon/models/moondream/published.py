@@ -1,4 +1,4 @@
-"""The public models: their sizes, prompts and tokenizers, and how weights are recognised (design: model 1, 6)."""
+"""The public models: their sizes, prompts and tokenizers, and how weights are recognised (docs/model.md 1, 6)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def fitted(config: MoondreamConfig, shapes: Mapping[str, tuple[int, ...]]) -> Mo
 def recognised(shapes: Mapping[str, tuple[int, ...]], family_b: bool = False) -> MoondreamConfig:
     """The published configuration that tensors of these shapes belong to; ModelLoadError if none.
 
-    A dense model in the older names speaks the old format too (design: model 1.4, 2.1).
+    A dense model in the older names speaks the old format too (docs/model.md 1.4, 2.1).
     """
     width = (*shapes.get("text.wte", ()), 0, 0)[1]
     experts = any(name.endswith(".mlp.router.weight") for name in shapes)

@@ -12,7 +12,7 @@ from photon.models.moondream.config import TextConfig
 
 
 def visible(start: int, queries: int, keys: int, prefix_len: int, device: torch.device) -> Tensor:
-    """bool[queries, keys]: which key positions the queries at start.. may see (design: model 4.3).
+    """bool[queries, keys]: which key positions the queries at start.. may see (docs/model.md 4.3).
 
     Key j is seen by query i if j <= i, or if both lie in the bidirectional block 0..prefix_len - 1.
     """

@@ -1,4 +1,4 @@
-"""Coordinates and sizes as hidden states, and hidden states as coordinates and sizes (design: model 5)."""
+"""Coordinates and sizes as hidden states, and hidden states as coordinates and sizes (docs/model.md 5)."""
 
 from __future__ import annotations
 

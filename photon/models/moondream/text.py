@@ -1,4 +1,4 @@
-"""The text decoder: parallel-residual blocks with partial rotary positions (design: model 4).
+"""The text decoder: parallel-residual blocks with partial rotary positions (docs/model.md 4).
 
 The decoder knows nothing of caches, pages, masks or batches: it hands queries, keys and values to `attend`.
 Parameter names are those of the published checkpoints (naming family A).
@@ -27,7 +27,7 @@ Keys arrive rotated and values scaled, as they are to be cached; scores are scal
 
 
 class TauGain(nn.Module):
-    """Moondream 3's gains on queries and values, from the token and its position (design: model 4.6)."""
+    """Moondream 3's gains on queries and values, from the token and its position (docs/model.md 4.6)."""
 
     def __init__(self, config: TextConfig) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Attention(nn.Module):
 
 
 class DenseMlp(nn.Module):
-    """fc2(gelu_tanh(fc1(y))) (design: model 4.4)."""
+    """fc2(gelu_tanh(fc1(y))) (docs/model.md 4.4)."""
 
     def __init__(self, dim: int, inner: int, layer: int = -1, out: int | None = None) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class DenseMlp(nn.Module):
 
 
 class Block(nn.Module):
-    """x + attn(ln(x)) + mlp(ln(x)), one norm for both (design: model 4.2)."""
+    """x + attn(ln(x)) + mlp(ln(x)), one norm for both (docs/model.md 4.2)."""
 
     def __init__(self, config: TextConfig, layer: int) -> None:
         super().__init__()
@@ -164,12 +164,12 @@ class TextDecoder(nn.Module):
         return x
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden [..., F] -> [..., V] (design: model 4.5)."""
+        """hidden [..., F] -> [..., V] (docs/model.md 4.5)."""
         out: Tensor = self.lm_head(self.post_ln(hidden))
         return out
 
     def _make_tables(self, device: torch.device) -> None:
-        """Rotary tables f32[max_context, d]: pos * theta ** (-2c / rotary_dim) (design: model 4.3)."""
+        """Rotary tables f32[max_context, d]: pos * theta ** (-2c / rotary_dim) (docs/model.md 4.3)."""
         config = self.config
         if device.type == "meta":  # made anew with the storage
             self.rope_cos = self.rope_sin = torch.empty(config.max_context, config.head_dim, device=device)

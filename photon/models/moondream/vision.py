@@ -1,4 +1,4 @@
-"""The vision transformer of the public checkpoints (design: model 3.4 to 3.6)."""
+"""The vision transformer of the public checkpoints (docs/model.md 3.4 to 3.6)."""
 
 from __future__ import annotations
 

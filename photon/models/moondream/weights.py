@@ -1,4 +1,4 @@
-"""From a checkpoint's tensors to a model's parameters, tensor by tensor (design: model 2).
+"""From a checkpoint's tensors to a model's parameters, tensor by tensor (docs/model.md 2).
 
 The model is built without storage, checked against the files, and only then given memory in its target
 dtype; beside it stand one stored tensor and, of quantised ones, a small part in full precision.
@@ -113,7 +113,7 @@ def _is_quantisation(name: str, shapes: dict[str, tuple[int, ...]]) -> bool:
 
 
 def _expert_scale(name: str, stored: dict[str, str]) -> str | None:
-    """The stored name of the per-row scales of 8-bit experts (design: model 2.4)."""
+    """The stored name of the per-row scales of 8-bit experts (docs/model.md 2.4)."""
     for weight, scale in EXPERT_SCALES.items():
         if name.endswith(weight):
             return stored.get(name.removesuffix(weight) + scale)
@@ -127,7 +127,7 @@ def _scale_experts(parameter: Tensor, tensors: list[Tensor]) -> None:
 
 
 def _int4(weight: str, stored: dict[str, str], shapes: dict[str, tuple[int, ...]], checkpoint: Checkpoint) -> Source:
-    """A Linear in groups of 128 four-bit values (design: model 2.4)."""
+    """A Linear in groups of 128 four-bit values (docs/model.md 2.4)."""
     parts = [weight + suffix for suffix in (".packed", ".scale", ".zero_point")]
     bias = weight.removesuffix("weight") + "bias"
     if absent := [part for part in [*parts, bias] if part not in stored]:

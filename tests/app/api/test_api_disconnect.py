@@ -82,13 +82,13 @@ def last_step(model: Photon) -> int:
 def cancels(model: Photon, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """For each cancellation that has reached the engine, the last step that was committed before."""
     seen: list[int] = []
-    cancel = model._loop.cancel
+    cancel = model.parts.loop.cancel
 
     def spy(job: Any) -> None:
         seen.append(last_step(model))
         cancel(job)
 
-    monkeypatch.setattr(model._loop, "cancel", spy)
+    monkeypatch.setattr(model.parts.loop, "cancel", spy)
     return seen
 
 
@@ -112,8 +112,8 @@ def test_a_row_is_free_without_another_step_where_none_is_in_flight(model: Photo
     with connection(url, "/v1/query", question(stream=True)):
         wait_for(lambda: model.stats()["running"] == 1, "the request runs")
         model.pause()
-        wait_for(lambda: model._loop.scheduler.paused, "the engine launches nothing more")
-        wait_for(lambda: not model._loop.scheduler.pipeline.in_flight, "what was launched is committed")
+        wait_for(lambda: model.parts.loop.scheduler.paused, "the engine launches nothing more")
+        wait_for(lambda: not model.parts.loop.scheduler.pipeline.in_flight, "what was launched is committed")
         step = last_step(model)
     try:
         wait_for(lambda: model.stats()["running"] == 0, "its row is free")

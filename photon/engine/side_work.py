@@ -1,4 +1,4 @@
-"""Work of a call that is not the engine's, such as a second model's: it never runs on the engine thread.
+"""Side work: a part of a call that is not the engine's, such as a second model's: it never runs on the engine thread.
 
 It has one thread of its own, and its outcome comes back to the engine thread as a message.
 """
@@ -13,12 +13,12 @@ Done = Callable[[list[dict[str, Any]] | None, BaseException | None], None]
 """Gets the work's values, or why there are none."""
 
 
-class OutsideWork:
+class SideWorker:
     """All methods are called on the engine thread; `post` hands a message to it from any thread."""
 
     def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
-        self._pool = ThreadPoolExecutor(1, "photon-outside")
+        self._pool = ThreadPoolExecutor(1, "photon-side-work")
         self._running: dict[Future[list[dict[str, Any]]], Done] = {}
 
     @property
