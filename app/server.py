@@ -22,8 +22,8 @@ from fastapi import FastAPI
 from gradio.utils import get_upload_folder
 
 from app.api import add_api
-from app.engines.backend import engine_config
-from app.engines.metrics import Metrics
+from app.engines.holder import engine_config
+from app.engines.metrics import Prometheus
 from app.engines.models import Load, Look, Models
 from app.page.handlers import Handlers
 from app.page.only_uploads import only_uploads
@@ -31,10 +31,10 @@ from app.page.parts import ICON, STYLES
 from app.page.theme import theme
 from app.page.ui import build_page
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.examples import load_examples
-from app.settings import ON_ZERO_GPU, Settings, SettingsError
+from app.settings import ON_ZERO_GPU, ServerSettings, SettingsError
 from app.web.auth import KeyGate
 from app.web.files import file_routes
 from app.web.lingering import LingeringClose
@@ -47,16 +47,18 @@ DESCRIPTION = "Point, detect and segment in your own pictures, and see where eac
 NO_MCP = "--mcp needs the package mcp, which is not installed here: pip install mcp==1.30.0"
 
 
-def build_app(settings: Settings, load: Load | None = None, look: Look | None = None, mcp: bool = False) -> FastAPI:
+def build_app(
+    settings: ServerSettings, load: Load | None = None, look: Look | None = None, mcp: bool = False
+) -> FastAPI:
     """The whole application. `load` makes a model's engine and `look` says what models are on this machine; by default
     those of `photon`. `mcp` offers the endpoints also as tools, at `gradio_api/mcp/`."""
-    metrics = Metrics()
+    metrics = Prometheus()
     models = make_models(settings, metrics, load, look)
     metrics.watch(models.loaded)
     if settings.zero_gpu:
         models.main.note = ON_ZERO_GPU
         log.warning("%s", ON_ZERO_GPU)
-    limits = Limits(settings.max_image_mb, settings.max_megapixels)
+    limits = PictureLimits(settings.max_image_mb, settings.max_megapixels)
     store = PictureStore(limits)
     examples = load_examples()
 
@@ -99,7 +101,7 @@ def build_app(settings: Settings, load: Load | None = None, look: Look | None = 
     return mounted
 
 
-def make_models(settings: Settings, metrics: Metrics, load: Load | None, look: Look | None) -> Models:
+def make_models(settings: ServerSettings, metrics: Prometheus, load: Load | None, look: Look | None) -> Models:
     """The models that the settings offer; their engines are seen by `metrics`."""
     config = engine_config(settings)
     make = load or (lambda name, progress: Photon.load(name, config, progress))
@@ -122,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(NO_MCP)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     try:
-        settings = Settings.from_env()
+        settings = ServerSettings.from_env()
     except SettingsError as error:
         sys.exit(str(error))
     app: Any = build_app(settings, mcp=options.mcp)

@@ -25,7 +25,7 @@ class SettingsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """The process's settings; `from_env` is the only reader of the environment.
 
     `dtype`, `threads` and `kv_pages` are None where the engine is to choose.
@@ -49,7 +49,7 @@ class Settings:
     zero_gpu: bool = False
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+    def from_env(cls, env: Mapping[str, str] | None = None) -> ServerSettings:
         """Read HOST, PORT, PHOTON_* and SPACES_ZERO_GPU; raises SettingsError for a value that is not allowed."""
         read = _Reader(os.environ if env is None else env)
         zero_gpu = read.text("SPACES_ZERO_GPU", "0").lower() not in ("0", "false")  # set by the host
@@ -116,7 +116,7 @@ class _Reader:
 
 
 def _device(read: _Reader, zero_gpu: bool) -> str:
-    device = read.choice("PHOTON_DEVICE", Settings.device, DEVICES)
+    device = read.choice("PHOTON_DEVICE", ServerSettings.device, DEVICES)
     if not zero_gpu:
         return device
     if device == "cuda":

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from photon.models.progress import Progress
     from photon.models.public import model_name
     from photon.models.vocabulary import Vocabulary
-    from photon.skills.base import SKILLS
+    from photon.skills.base import OBJECT_SKILLS, SKILLS, TEXT_SKILLS
 
 __all__ = [
     "MAX_OBJECTS",
+    "OBJECT_SKILLS",
     "SKILLS",
+    "TEXT_SKILLS",
     "AsyncStream",
     "DeviceError",
     "EngineConfig",
@@ -74,6 +76,8 @@ _HOMES = {
     "ImageLike": "engine.arguments",
     "MAX_OBJECTS": "core.settings",
     "Metrics": "core.result",
+    "OBJECT_SKILLS": "skills.base",
+    "TEXT_SKILLS": "skills.base",
     "ModelInfo": "catalog.available",
     "Photon": "engine.verbs",
     "Progress": "models.progress",

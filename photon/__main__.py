@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from photon.commands import ask, models
+from photon.commands import models, verbs
 from photon.errors import PhotonError
 
 
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m photon", description="Ask a vision-language model about a picture."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    ask.add_commands(commands)
+    verbs.add_commands(commands)
     models.add_commands(commands)
     return parser
 

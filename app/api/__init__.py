@@ -8,12 +8,12 @@ from app.api.chat import chat_routes
 from app.api.images import ImageReader
 from app.api.service import service_routes, unknown_routes
 from app.api.skills import skill_routes
-from app.engines.metrics import Metrics
+from app.engines.metrics import Prometheus
 from app.engines.models import Models
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 
 
-def add_api(app: FastAPI, models: Models, limits: Limits, metrics: Metrics) -> None:
+def add_api(app: FastAPI, models: Models, limits: PictureLimits, metrics: Prometheus) -> None:
     """Add all routes; to be called before a page is mounted at "/"."""
     images = ImageReader(limits)
     app.include_router(skill_routes(models, limits, images))

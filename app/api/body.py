@@ -10,13 +10,13 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from app.api.problems import ApiError, ClientGoneError
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 
 MAX_TEXT = 32_768  # characters: far more than any context holds, far less than would keep the tokenizer busy
 _BESIDE_THE_PICTURE = 1_000_000  # bytes for the other fields
 
 
-def max_body(limits: Limits) -> int:
+def max_body(limits: PictureLimits) -> int:
     """The largest body in bytes: a picture of the allowed size in base64, and some text beside it."""
     return int(limits.max_mb * 1e6 * 4 / 3) + _BESIDE_THE_PICTURE
 

@@ -18,17 +18,17 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.asks import SKILLS, Ask, read_ask
 from app.api.body import flag_of, max_body, model_of, parse_body, read_body
-from app.api.conversation import Turn, last_turn
+from app.api.conversation import ChatQuestion, chat_question
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiError, ApiRoute
 from app.api.skills import with_metrics
+from app.api.verb_call import VERBS, VerbCall, read_call
 from app.engines.models import Models
-from app.pictures.ingest import Limits
-from photon import Result
+from app.pictures.ingest import PictureLimits
+from photon import TEXT_SKILLS, Result
 
 UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model
 _SETTINGS = {
@@ -38,10 +38,9 @@ _SETTINGS = {
     "max_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
 }
-_TEXT_KEYS = {"query": "answer", "caption": "caption"}
 
 
-def chat_routes(models: Models, limits: Limits, images: ImageReader) -> APIRouter:
+def chat_routes(models: Models, limits: PictureLimits, images: ImageReader) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=ApiRoute)
 
     @router.post("/chat/completions")
@@ -51,22 +50,22 @@ def chat_routes(models: Models, limits: Limits, images: ImageReader) -> APIRoute
         if body.get("n") not in (None, 1):
             raise ApiError(400, f"n is {body['n']!r}; one answer a request is given.")
         streamed = flag_of(body, "stream")
-        name, fields = skill_fields(body, last_turn(body.get("messages")))
+        name, fields = skill_fields(body, chat_question(body.get("messages")))
         # Only text is worth sending in pieces; the other answers are JSON, of no use before their end.
-        fields["stream"] = streamed and name in _TEXT_KEYS
+        fields["stream"] = streamed and name in TEXT_SKILLS
         async with AsyncExitStack() as hold:
-            backend = await hold.enter_async_context(models.using(await _named(body, models)))
-            engine = backend.engine()
-            reply = Reply(name, backend.name, fields.get("settings", {}).get("max_tokens"), with_usage(body))
+            holder = await hold.enter_async_context(models.using(await _named(body, models)))
+            engine = holder.engine()
+            reply = Reply(name, holder.name, fields.get("settings", {}).get("max_tokens"), with_usage(body))
 
             async def asked() -> Any:
-                ask: Ask = await read_ask(SKILLS[name], fields, engine, images)
+                ask: VerbCall = await read_call(VERBS[name], fields, engine, images)
                 return await ask.put(engine)
 
             result = await while_present(request, asked())
             if not streamed:
                 return JSONResponse(reply.whole(result))
-            pieces = result[_TEXT_KEYS[name]] if fields["stream"] else _Whole(result)
+            pieces = result[TEXT_SKILLS[name]] if fields["stream"] else _Whole(result)
             return await event_stream(request, pieces, reply.piece, reply.end, hold)
 
     return router
@@ -77,7 +76,7 @@ async def _named(body: Mapping[str, Any], models: Models) -> str | None:
     name = model_of(body)
     if name not in UNNAMED:
         return name
-    able = {choice.info.name for choice in await models.choices() if not choice.refusal and not choice.fetches}
+    able = {offer.info.name for offer in await models.offers() if not offer.refusal and not offer.fetches}
     return name if name in able else None
 
 
@@ -89,11 +88,11 @@ def with_usage(body: Mapping[str, Any]) -> bool:
     return flag_of(options, "include_usage")
 
 
-def skill_fields(body: Mapping[str, Any], turn: Turn) -> tuple[str, dict[str, Any]]:
+def skill_fields(body: Mapping[str, Any], turn: ChatQuestion) -> tuple[str, dict[str, Any]]:
     """(skill, fields as in its own route) for a conversation's last turn. Raises ApiError 400."""
     settings = {ours: body[name] for name, ours in _SETTINGS.items() if body.get(name) is not None}
     fields = {"image_url": turn.image_url, "pipelined": body.get("pipelined"), "settings": settings}
-    for name in SKILLS:
+    for name in VERBS:
         if turn.text == f"/{name}" or turn.text.startswith((f"/{name} ", f"/{name}{{", f"/{name}\n")):
             given = _arguments(name, turn.text[len(name) + 1 :])
             own = given.get("settings") or {}
@@ -105,7 +104,7 @@ def skill_fields(body: Mapping[str, Any], turn: Turn) -> tuple[str, dict[str, An
 
 def _arguments(name: str, text: str) -> dict[str, Any]:
     """The JSON object after a slash and a skill's name; only what the skill takes, and no picture."""
-    skill = SKILLS[name]
+    skill = VERBS[name]
     allowed = [*([skill.text] if skill.text else []), *skill.options]
     form = f'/{name} {{"{skill.text}": "..."}}' if skill.text else f"/{name} {{}}"
     try:
@@ -147,11 +146,11 @@ class Reply:
         yield "[DONE]"
 
     def _content(self, answer: Mapping[str, Any]) -> str:
-        key = _TEXT_KEYS.get(self.skill)
+        key = TEXT_SKILLS.get(self.skill)
         return str(answer[key]) if key else json.dumps(answer)
 
     def _reason(self, result: Result) -> str:
-        spent = self.skill in _TEXT_KEYS and "reasoning" not in result and result.metrics.tokens == self.max_tokens
+        spent = self.skill in TEXT_SKILLS and "reasoning" not in result and result.metrics.tokens == self.max_tokens
         return "length" if spent else "stop"
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> Event:

@@ -13,14 +13,14 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True)
-class Turn:
+class ChatQuestion:
     """The last user message's text and the last picture up to it, a data URL."""
 
     text: str
     image_url: str | None = None
 
 
-def last_turn(messages: Any) -> Turn:
+def chat_question(messages: Any) -> ChatQuestion:
     """Raises ApiError 400 for messages that are not in OpenAI's form or hold no question."""
     if not isinstance(messages, list) or not messages:
         raise ApiError(400, "The field 'messages' is missing or empty; a list of messages is expected.")
@@ -38,7 +38,7 @@ def last_turn(messages: Any) -> Turn:
         raise ApiError(400, "No message has the role 'user'; the last such message is the question.")
     if not text:
         raise ApiError(400, "The last user message has no text; ask something about the picture.")
-    return Turn(text, image_url)
+    return ChatQuestion(text, image_url)
 
 
 def _parts(content: Any, index: int) -> Iterator[tuple[str, str]]:

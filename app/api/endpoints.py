@@ -12,10 +12,10 @@ import gradio as gr
 from app.api.images import data_of
 from app.api.listening import forget_caller, while_heard
 from app.api.problems import ApiError, ClientGoneError
-from app.engines.backend import NotReadyError
+from app.engines.holder import NotReadyError
 from app.engines.models import Models, UnknownModelError
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import Limits, PictureError, decode_picture
+from app.pictures.ingest import PictureError, PictureLimits, decode_picture
 from photon import PhotonError
 
 EXAMPLES = {
@@ -31,7 +31,7 @@ EXAMPLES = {
 class Endpoints:
     """Questions of programs: each takes a picture and words, and returns the engine's answer as JSON."""
 
-    def __init__(self, models: Models, limits: Limits, fetcher: Fetcher, upload_folder: Path) -> None:
+    def __init__(self, models: Models, limits: PictureLimits, fetcher: Fetcher, upload_folder: Path) -> None:
         self._models = models
         self._limits = limits
         self._fetcher = fetcher
@@ -105,8 +105,8 @@ class Endpoints:
     async def _ask(self, model: str, skill: str, image: Any, **arguments: Any) -> dict[str, Any]:
         """Raises gr.Error with the sentence of whatever refuses."""
         try:
-            async with self._models.using(model or None) as backend:
-                engine = backend.engine()
+            async with self._models.using(model or None) as holder:
+                engine = holder.engine()
                 about = engine.describe()
                 if skill not in about["skills"]:
                     raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)

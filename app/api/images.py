@@ -8,8 +8,8 @@ import binascii
 from typing import Any
 
 from app.api.problems import ApiError
-from app.engines.backend import Engine
-from app.pictures.ingest import Limits, decode_picture
+from app.engines.holder import Engine
+from app.pictures.ingest import PictureLimits, decode_picture
 
 _ALLOWED = "a data URL is expected: data:image/jpeg;base64,... This server fetches no addresses"
 _AT_ONCE = 2  # pictures decoded at the same time; one may take hundreds of megabytes meanwhile
@@ -18,7 +18,7 @@ _AT_ONCE = 2  # pictures decoded at the same time; one may take hundreds of mega
 class ImageReader:
     """Data URLs to encoded images, a few at a time and off the event loop."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PictureLimits) -> None:
         self._limits = limits
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -32,7 +32,7 @@ class ImageReader:
             )
 
 
-def data_of(url: str, limits: Limits) -> bytes:
+def data_of(url: str, limits: PictureLimits) -> bytes:
     """The bytes in a base64 data URL. Raises ApiError 400, and PictureTooLargeError before it decodes too much."""
     head, comma, text = url.partition(",")
     if not comma or not head.lower().startswith("data:") or not head.lower().endswith(";base64"):

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from app.engines.backend import NotReadyError, UnavailableError
+from app.engines.holder import NotReadyError, UnavailableError
 from app.engines.models import UnknownModelError
 from app.pictures.ingest import NotAPictureError, PictureError, PictureTooLargeError
 from photon import DeviceError, EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError

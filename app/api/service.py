@@ -8,14 +8,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from app.api.problems import ApiError, ApiRoute
-from app.engines.backend import State
-from app.engines.metrics import CONTENT_TYPE, Metrics
-from app.engines.models import Choice, Models
+from app.engines.holder import State
+from app.engines.metrics import CONTENT_TYPE, Prometheus
+from app.engines.models import Models, Offer
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def service_routes(models: Models, metrics: Metrics) -> APIRouter:
+def service_routes(models: Models, metrics: Prometheus) -> APIRouter:
     router = APIRouter(route_class=ApiRoute)
 
     @router.get("/health")
@@ -34,7 +34,7 @@ def service_routes(models: Models, metrics: Metrics) -> APIRouter:
     @router.get("/v1/models")
     async def list_models() -> Response:
         models.main.engine()
-        return JSONResponse({"object": "list", "data": [listed(choice) for choice in await models.choices()]})
+        return JSONResponse({"object": "list", "data": [listed(offer) for offer in await models.offers()]})
 
     return router
 
@@ -50,12 +50,12 @@ def unknown_routes() -> APIRouter:
     return router
 
 
-def listed(choice: Choice) -> dict[str, Any]:
+def listed(offer: Offer) -> dict[str, Any]:
     """A model that a request may name: whether it is loaded, what it can, and why it cannot be asked if so."""
-    info = choice.info
+    info = offer.info
     about = {
-        "loaded": choice.state is State.READY,
+        "loaded": offer.state is State.READY,
         "skills": list(info.skills),
-        "reason": choice.refusal or info.reason,
+        "reason": offer.refusal or info.reason,
     }
     return {"id": info.name, "object": "model", "created": 0, "owned_by": "photon", **about}

@@ -11,18 +11,18 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.asks import SKILLS, Skill, read_ask
 from app.api.body import max_body, model_of, parse_body, read_body
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiRoute
+from app.api.verb_call import VERBS, Skill, read_call
 from app.engines.models import Models
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from photon import Result
 
 
-def skill_routes(models: Models, limits: Limits, images: ImageReader) -> APIRouter:
+def skill_routes(models: Models, limits: PictureLimits, images: ImageReader) -> APIRouter:
     router = APIRouter(prefix="/v1", route_class=ApiRoute)
 
     async def answer(skill: Skill, request: Request) -> Response:
@@ -32,7 +32,7 @@ def skill_routes(models: Models, limits: Limits, images: ImageReader) -> APIRout
             engine = (await hold.enter_async_context(models.using(model_of(body)))).engine()
 
             async def asked() -> Any:
-                ask = await read_ask(skill, body, engine, images)
+                ask = await read_call(skill, body, engine, images)
                 return ask.stream, await ask.put(engine)
 
             streamed, result = await while_present(request, asked())
@@ -43,7 +43,7 @@ def skill_routes(models: Models, limits: Limits, images: ImageReader) -> APIRout
             key = "answer" if skill.name == "query" else "caption"
             return await event_stream(request, result[key], text_events, text_end, hold)
 
-    for skill in SKILLS.values():
+    for skill in VERBS.values():
         # A route is told by its handler's signature; a partial would show `skill` as a query parameter.
         router.add_api_route(f"/{skill.name}", _with_request(partial(answer, skill)), methods=["POST"])
     return router

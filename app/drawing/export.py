@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from app.drawing.overlay import Shape, colours, outlines, shapes_of
-from app.questions.question import MAX_NAMES, MAX_OBJECTS, TASKS, TEXT_TASKS, Answer
-from photon import Result
+from app.questions.question import MAX_NAMES, Answer
+from photon import MAX_OBJECTS, OBJECT_SKILLS, TEXT_SKILLS, Result
 
 MAX_SIDE = 65_535
 
@@ -50,9 +50,9 @@ class Answered:
             ]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ExportError("These are not answers of this page.") from None
-        if task in TEXT_TASKS:
+        if task in TEXT_SKILLS:
             raise ExportError("A text has no shapes; it can be had as JSON.")
-        if task not in TASKS or not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        if task not in OBJECT_SKILLS or not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
             raise ExportError("These are not answers of this page.")
         palette = colours(answer.name for answer in answers)
         try:

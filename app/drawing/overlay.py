@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.pictures.store import Picture
-from app.questions.question import TEXT_TASKS, Answer, Question, in_a_sentence
+from app.questions.question import Answer, Question, in_a_sentence
+from photon import TEXT_SKILLS
 
 # Distinct on photographs, told apart also by people who do not see red and green alike.
 COLOURS = (
@@ -56,7 +57,7 @@ def scene(picture: Picture, question: Question, answers: Sequence[Answer]) -> di
     ]
     distinct = without_repeats(shapes, REPEAT * max(picture.width, picture.height))
     repeats = len(shapes) - len(distinct)
-    note = "" if question.task in TEXT_TASKS else summary(answers)  # a text stands with the answers
+    note = "" if question.task in TEXT_SKILLS else summary(answers)  # a text stands with the answers
     if repeats:
         note += f" {repeats} of them in the place of another, drawn once."
     return blank(picture) | {"shapes": distinct, "note": note}

@@ -1,6 +1,6 @@
 """What Prometheus reads. Names begin with photon_ and carry their unit.
 
-Requests are seen by `Metrics.observed`, an engine around the engine, so that the page's count too; steps are summed
+Requests are seen by `Prometheus.observed`, an engine around the engine, so that the page's count too; steps are summed
 up from the engines' records, which `follow` collects before their ring overwrites them. What an engine tells has the
 label model.
 """
@@ -25,19 +25,19 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from app.engines.backend import Backend, Engine, State
-from photon import AsyncStream, InvalidRequestError, QueueFullError, RequestCancelledError, Result, StepRecord
+from app.engines.holder import Engine, EngineHolder, State
+from photon import SKILLS, AsyncStream, InvalidRequestError, QueueFullError, RequestCancelledError, Result, StepRecord
 
-Backends = Callable[[], Sequence[Backend]]
+Holders = Callable[[], Sequence[EngineHolder]]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FOLLOW_S = 1.0  # a ring of 8192 steps holds some seconds of the fastest decoding
-_VERBS = {f"a{skill}": skill for skill in ("point", "detect", "segment", "query", "caption")}
+_VERBS = {f"a{skill}": skill for skill in SKILLS}
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _PARTS = ("launch", "forward", "sampling", "copy", "commit", "finalize")
 
 
-class Metrics:
+class Prometheus:
     """One registry, for one application."""
 
     def __init__(self) -> None:
@@ -59,15 +59,15 @@ class Metrics:
         self.steps: defaultdict[str, StepTotals] = defaultdict(StepTotals)  # by model; they outlive its engine
         ProcessCollector(namespace="photon", registry=self.registry)
 
-    def watch(self, backends: Backends) -> None:
-        """Report the state and the steps of these backends' engines; once."""
-        self.registry.register(EngineCollector(backends, self.steps))
+    def watch(self, holders: Holders) -> None:
+        """Report the state and the steps of these holders' engines; once."""
+        self.registry.register(EngineCollector(holders, self.steps))
 
-    async def follow(self, backends: Backends) -> None:
+    async def follow(self, holders: Holders) -> None:
         """Collect step records until cancelled."""
         while True:
-            for backend in backends():
-                self.steps[backend.name].collect(backend)
+            for holder in holders():
+                self.steps[holder.name].collect(holder)
             await asyncio.sleep(FOLLOW_S)
 
     def observed(self, engine: Engine) -> Engine:
@@ -100,7 +100,7 @@ def outcome(error: BaseException | None) -> str:
 class _Observed:
     """Everything of the engine, with the asynchronous verbs wrapped."""
 
-    def __init__(self, engine: Engine, metrics: Metrics) -> None:
+    def __init__(self, engine: Engine, metrics: Prometheus) -> None:
         self._engine = engine
         self._metrics = metrics
 
@@ -130,7 +130,7 @@ class _Observed:
 class ObservedStream:
     """A stream of the engine that says when and how it ended."""
 
-    def __init__(self, stream: AsyncStream, skill: str, start_s: float, metrics: Metrics) -> None:
+    def __init__(self, stream: AsyncStream, skill: str, start_s: float, metrics: Prometheus) -> None:
         self._stream = stream
         self._label = (skill, start_s)
         self._metrics = metrics
@@ -176,11 +176,11 @@ class StepTotals:
         self._last: int | None = None
         self._engine: weakref.ref[Engine] | None = None
 
-    def collect(self, backend: Backend) -> None:
+    def collect(self, holder: EngineHolder) -> None:
         """Add the records that are new since the last call."""
-        if backend.state is not State.READY:
+        if holder.state is not State.READY:
             return
-        engine = backend.engine()
+        engine = holder.engine()
         if self._engine is None or engine is not self._engine():  # loaded anew: its steps count from the beginning
             self._engine, self._last = weakref.ref(engine), None
         self.add(engine.steps(0 if self._last is None else self._last + 1))
@@ -202,21 +202,21 @@ class StepTotals:
 class EngineCollector:
     """Reads the engines when Prometheus asks."""
 
-    def __init__(self, backends: Backends, steps: Mapping[str, StepTotals]) -> None:
-        self._backends = backends
+    def __init__(self, holders: Holders, steps: Mapping[str, StepTotals]) -> None:
+        self._holders = holders
         self._steps = steps
 
     def collect(self) -> Iterator[Metric]:
-        backends = self._backends()
+        holders = self._holders()
         up = GaugeMetricFamily("photon_ready", "1 while the engine answers, else 0", labels=["model"])
-        for backend in backends:
-            up.add_metric([backend.name], float(backend.state is State.READY))
+        for holder in holders:
+            up.add_metric([holder.name], float(holder.state is State.READY))
         yield up
-        ready = {one.name: one for one in backends if one.state is State.READY}
-        for name, backend in ready.items():
-            self._steps[name].collect(backend)
+        ready = {one.name: one for one in holders if one.state is State.READY}
+        for name, holder in ready.items():
+            self._steps[name].collect(holder)
         yield from _of_steps(dict(self._steps))
-        engines = {name: backend.engine() for name, backend in ready.items()}
+        engines = {name: holder.engine() for name, holder in ready.items()}
         about = InfoMetricFamily("photon_model", "What answers", labels=["model"])
         for name, engine in engines.items():
             about.add_metric([name], {key: str(engine.describe().get(key)) for key in ("device", "dtype")})

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.engines.backend import Backend, Engine, NotReadyError, State, UnavailableError
+from app.engines.holder import Engine, EngineHolder, NotReadyError, State, UnavailableError
 from photon import ModelInfo, Progress, model_name
 
 KEEP_S = 60.0  # a model stays this long after its last answer: two visitors do not drive out each other's in turns
@@ -26,7 +26,7 @@ class UnknownModelError(ValueError):
 
 
 @dataclass(frozen=True)
-class Choice:
+class Offer:
     """What a visitor may be told of one offered model.
 
     `refusal` says why it cannot be chosen; it is empty if it can. `fetches`: choosing it fetches its files first.
@@ -39,7 +39,7 @@ class Choice:
 
 
 class Models:
-    """The offered models and their backends.
+    """The offered models and their holders.
 
     names: what `photon.Photon.load` takes, the main model among them. load: makes an engine, in a thread. look: what
     each name is on this machine, in the order of `names`. memory: of the device, in bytes; None if not known. fetch:
@@ -57,8 +57,8 @@ class Models:
     ) -> None:
         self._names = {model_name(name): name for name in names}
         self._load, self._look, self._memory, self._fetch = load, look, memory, fetch
-        self.main = self._backend(model_name(main))
-        self._backends = {self.main.name: self.main}
+        self.main = self._holder(model_name(main))
+        self._holders = {self.main.name: self.main}
         self._looking = asyncio.Lock()
 
     def start(self) -> None:
@@ -67,31 +67,31 @@ class Models:
 
     async def close(self) -> None:
         """Close all engines; loads that still run are waited for."""
-        await asyncio.gather(*(backend.close() for backend in self.loaded()))
+        await asyncio.gather(*(holder.close() for holder in self.loaded()))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the offered models, as requests and visitors give them."""
         return tuple(self._names)
 
-    def loaded(self) -> list[Backend]:
-        """The backends that have or make an engine, or have failed to; the main one first."""
-        return list(self._backends.values())
+    def loaded(self) -> list[EngineHolder]:
+        """The holders that have or make an engine, or have failed to; the main one first."""
+        return list(self._holders.values())
 
     @asynccontextmanager
-    async def using(self, name: str | None = None) -> AsyncIterator[Backend]:
-        """The model's backend, by default the main one's; it is not closed before this context ends.
+    async def using(self, name: str | None = None) -> AsyncIterator[EngineHolder]:
+        """The model's holder, by default the main one's; it is not closed before this context ends.
 
-        A model that is not loaded begins to; the backend's `engine` says so, or why it cannot be.
+        A model that is not loaded begins to; the holder's `engine` says so, or why it cannot be.
         """
-        backend = await self.open(name or self.main.name)
-        with backend.held():
-            yield backend
+        holder = await self.open(name or self.main.name)
+        with holder.held():
+            yield holder
 
-    async def open(self, name: str, fetch: bool = False) -> Backend:
-        """The model's backend, loading if it was not; with `fetch`, its files are fetched first where that is allowed.
+    async def open(self, name: str, fetch: bool = False) -> EngineHolder:
+        """The model's holder, loading if it was not; with `fetch`, its files are fetched first where that is allowed.
 
-        A model that cannot be loaded gets a backend of its own that says why. Raises UnknownModelError.
+        A model that cannot be loaded gets a holder of its own that says why. Raises UnknownModelError.
         """
         if name not in self._names:
             raise UnknownModelError(
@@ -103,26 +103,26 @@ class Models:
             infos = await self._infos()
             if found := self._current(name):
                 return found
-            choice = self._choice(name, infos)
-            if choice.refusal or (choice.fetches and not fetch):
-                return Backend.refusing(name, UnavailableError(choice.refusal or choice.info.reason))
+            offer = self._offer(name, infos)
+            if offer.refusal or (offer.fetches and not fetch):
+                return EngineHolder.refusing(name, UnavailableError(offer.refusal or offer.info.reason))
             victims = self._to_close(name, infos)
             if victims is None:
                 busy = f"{name} needs the memory of a model that others are using; try again in a minute."
-                return Backend.refusing(name, NotReadyError(busy))
+                return EngineHolder.refusing(name, NotReadyError(busy))
             for old in victims:
-                del self._backends[old.name]
-            backend = self._backends[name] = self._backend(name, choice.fetches)
-            backend.start(after=[old.close() for old in victims])
-            return backend
+                del self._holders[old.name]
+            holder = self._holders[name] = self._holder(name, offer.fetches)
+            holder.start(after=[old.close() for old in victims])
+            return holder
 
-    async def choices(self) -> list[Choice]:
+    async def offers(self) -> list[Offer]:
         """All offered models, in order."""
         infos = await self._infos()
-        return [self._choice(name, infos) for name in self.names]
+        return [self._offer(name, infos) for name in self.names]
 
-    def _current(self, name: str) -> Backend | None:
-        found = self._backends.get(name)
+    def _current(self, name: str) -> EngineHolder | None:
+        found = self._holders.get(name)
         again = found is not self.main and found is not None and found.state is State.FAILED and found.idle_s > RETRY_S
         return None if again else found
 
@@ -130,31 +130,31 @@ class Models:
         found = await asyncio.to_thread(self._look, list(self._names.values()))
         return dict(zip(self._names, found, strict=True))
 
-    def _backend(self, name: str, fetch: bool = False) -> Backend:
+    def _holder(self, name: str, fetch: bool = False) -> EngineHolder:
         def load() -> Engine:
             if fetch and self._fetch is not None:
-                backend.begin("Fetching")
-                self._fetch(self._names[name], backend.report)
-            backend.begin("Loading")
-            return self._load(self._names[name], backend.report)
+                holder.begin("Fetching")
+                self._fetch(self._names[name], holder.report)
+            holder.begin("Loading")
+            return self._load(self._names[name], holder.report)
 
-        backend = Backend(load, name)
-        return backend
+        holder = EngineHolder(load, name)
+        return holder
 
-    def _choice(self, name: str, infos: dict[str, ModelInfo]) -> Choice:
-        info, found = infos[name], self._backends.get(name)
+    def _offer(self, name: str, infos: dict[str, ModelInfo]) -> Offer:
+        info, found = infos[name], self._holders.get(name)
         if found is not None and found.state is not State.FAILED:
-            return Choice(info, found.state)
+            return Offer(info, found.state)
         state = None if found is None else found.state
         if not info.fits or (info.reason and not self._may_fetch(info)):
-            return Choice(info, state, info.reason)
+            return Offer(info, state, info.reason)
         if name != self.main.name and self._over(infos, self.main.name, name) > 0:
-            return Choice(
+            return Offer(
                 info,
                 state,
                 f"{name} does not fit into this machine's memory beside {self.main.name}, which stays loaded.",
             )
-        return Choice(info, state, "", not info.on_disk)
+        return Offer(info, state, "", not info.on_disk)
 
     def _may_fetch(self, info: ModelInfo) -> bool:
         return self._fetch is not None and info.fetchable and not info.on_disk
@@ -166,10 +166,10 @@ class Models:
         memory = self._memory()
         return needed - memory if memory is not None else len(names) - 2
 
-    def _to_close(self, name: str, infos: dict[str, ModelInfo]) -> list[Backend] | None:
+    def _to_close(self, name: str, infos: dict[str, ModelInfo]) -> list[EngineHolder] | None:
         """What has to be closed before the model fits, the longest idle first; None if too much of it is in use."""
-        kept = [backend for backend in self.loaded() if backend.name != name]
-        victims = [backend for backend in self.loaded() if backend.name == name]  # its failed one
+        kept = [holder for holder in self.loaded() if holder.name != name]
+        victims = [holder for holder in self.loaded() if holder.name == name]  # its failed one
         idle = sorted((one for one in kept if self._closable(one)), key=lambda one: one.idle_s)
         while self._over(infos, *(one.name for one in kept), name) > 0:
             if not idle:
@@ -178,7 +178,7 @@ class Models:
             kept.remove(victims[-1])
         return victims
 
-    def _closable(self, backend: Backend) -> bool:
-        if backend is self.main or backend.in_use or backend.state is State.STARTING:
+    def _closable(self, holder: EngineHolder) -> bool:
+        if holder is self.main or holder.in_use or holder.state is State.STARTING:
             return False
-        return backend.state is State.FAILED or backend.idle_s >= KEEP_S
+        return holder.state is State.FAILED or holder.idle_s >= KEEP_S

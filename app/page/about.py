@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.engines.backend import Backend, State
+from app.engines.holder import EngineHolder, State
 
 ON_A_CPU = (
     "With the switch on, the engine launches the next step before the last one's tokens are known, so that "
@@ -21,26 +21,26 @@ ON_A_GPU = (
 )
 
 
-def header(backend: Backend) -> dict[str, Any]:
+def header(holder: EngineHolder) -> dict[str, Any]:
     """The header's value: model, device, whether times are measured, and the problem if there is one."""
-    if backend.state is not State.READY:
-        waiting = backend.state is State.STARTING
+    if holder.state is not State.READY:
+        waiting = holder.state is State.STARTING
         return {
-            "state": backend.state.value,
+            "state": holder.state.value,
             "model": "loading" if waiting else "not available",
             "device": "–",
             "times": "–",
-            "problem": backend.reason,
-            "note": backend.note,
+            "problem": holder.reason,
+            "note": holder.note,
         }
-    about = backend.engine().describe()
+    about = holder.engine().describe()
     return {
-        "state": backend.state.value,
+        "state": holder.state.value,
         "model": str(about.get("model", "")),
         "device": device_in_words(about),
         "times": "modelled, not measured" if about.get("modelled") else "measured",
         "problem": "",
-        "note": backend.note,
+        "note": holder.note,
     }
 
 
@@ -53,11 +53,11 @@ def device_in_words(about: Mapping[str, Any]) -> str:
     return ", ".join(str(part).removeprefix("torch.") for part in parts if part)
 
 
-def notes(backend: Backend) -> dict[str, Any]:
+def notes(holder: EngineHolder) -> dict[str, Any]:
     """The value of the notes below the page; empty while no engine answers."""
-    if backend.state is not State.READY:
+    if holder.state is not State.READY:
         return {}
-    engine = backend.engine()
+    engine = holder.engine()
     on_cpu = str(engine.describe().get("device", "")).startswith("cpu")
     names = sorted(engine.vocabulary.names) if engine.vocabulary is not None else []
     return {

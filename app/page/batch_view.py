@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
-
-from app.engines.backend import Backend, Engine, NotReadyError
+from app.engines.holder import Engine, EngineHolder, NotReadyError
+from app.page.buttons import buttons
 from app.pictures.store import PictureStore
 from app.questions.question import Question, QuestionError, parse_names
 from app.runs.batch import Row, run_batch
@@ -25,7 +24,7 @@ log = logging.getLogger(__name__)
 class BatchView:
     """Gradio listeners of the batch."""
 
-    backend: Backend
+    holder: EngineHolder
     store: PictureStore
 
     async def start(
@@ -35,19 +34,19 @@ class BatchView:
         try:
             names = parse_names(text or "", task)
             question = Question(task.lower(), names, bool(pipelined), int(max_objects))
-            engine = self.backend.engine()
+            engine = self.holder.engine()
             async with aclosing(self._run(engine, [Path(one) for one in files or ()], question)) as views:
                 async for view in views:
-                    yield view, *_buttons(running="zip" not in view)
+                    yield view, *buttons(running="zip" not in view)
         except (QuestionError, NotReadyError) as error:
-            yield {"problem": True, "text": str(error)}, *_buttons(running=False)
+            yield {"problem": True, "text": str(error)}, *buttons(running=False)
         except Exception as error:
             log.exception("a batch failed")
-            yield {"problem": True, "text": f"The batch failed on the server: {error}"}, *_buttons(running=False)
+            yield {"problem": True, "text": f"The batch failed on the server: {error}"}, *buttons(running=False)
 
     def stopped(self) -> tuple[Any, ...]:
         """Stop was pressed, or Gradio could not run it: (view, start button, stop button)."""
-        return {"text": "The batch was stopped."}, *_buttons(running=False)
+        return {"text": "The batch was stopped."}, *buttons(running=False)
 
     async def _run(self, engine: Engine, paths: Sequence[Path], question: Question) -> Any:
         token, place = self.store.place("zip")
@@ -73,7 +72,3 @@ class BatchView:
 
 def _shown(rows: Sequence[Row | None]) -> list[dict[str, Any]]:
     return [row.shown() for row in rows if row is not None]
-
-
-def _buttons(running: bool) -> tuple[Any, Any]:
-    return gr.update(visible=not running), gr.update(visible=running)

@@ -18,24 +18,16 @@ import gradio as gr
 from app.drawing.overlay import blank, scene, summary
 from app.drawing.snippets import as_curl, as_python
 from app.drawing.timeline import Overheads, own_steps, splits, timeline
-from app.engines.backend import Backend, Engine, NotReadyError
+from app.engines.holder import Engine, EngineHolder, NotReadyError
 from app.page import about
+from app.page.buttons import buttons
 from app.page.turn import Turn
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import Limits, PictureError
+from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import Picture, PictureStore
 from app.questions.examples import Example
-from app.questions.question import (
-    TEXT_TASKS,
-    Answer,
-    Question,
-    QuestionError,
-    Standing,
-    as_json,
-    ask,
-    in_a_sentence,
-    parse_names,
-)
+from app.questions.question import Answer, Question, QuestionError, Standing, as_json, ask, in_a_sentence, parse_names
+from photon import TEXT_SKILLS
 
 log = logging.getLogger(__name__)
 
@@ -49,17 +41,17 @@ NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one,
 class Handlers:
     """Gradio listeners over the engine and the picture store."""
 
-    backend: Backend
+    holder: EngineHolder
     store: PictureStore
-    limits: Limits
+    limits: PictureLimits
     examples: tuple[Example, ...]
     upload_folder: Path
     fetcher: Fetcher
 
     async def visit(self) -> AsyncIterator[tuple[Any, Any]]:
         """A page is opened: (header, notes), and once more when the model that was still loading is there."""
-        async for _ in self.backend.until_settled():
-            yield about.header(self.backend), about.notes(self.backend)
+        async for _ in self.holder.until_settled():
+            yield about.header(self.holder), about.notes(self.holder)
 
     async def take_upload(self, path: str | None, turn: Turn) -> tuple[Any, ...]:
         """A file from the picture input; for what is returned see `_take`."""
@@ -104,7 +96,7 @@ class Handlers:
         """The picture is removed; for what is returned see `_take`."""
         turn.end()
         stage = gr.update(value={}, visible="hidden")
-        return gr.update(visible=True), None, stage, None, None, {}, {}, _idle(), *_buttons(running=False)
+        return gr.update(visible=True), None, stage, None, None, {}, {}, _idle(), *buttons(running=False)
 
     async def run(
         self,
@@ -127,11 +119,11 @@ class Handlers:
             question = Question(task.lower(), names, bool(pipelined), int(max_objects), reference, float(temperature))
             if picture is None:
                 raise PictureError(NO_PICTURE)
-            engine = self.backend.engine()
+            engine = self.holder.engine()
         except (QuestionError, PictureError, NotReadyError) as error:
             yield _finished(_problem(str(error)))
             return
-        yield (_busy(f"{doing(question)} …"), *_buttons(running=True), *(gr.skip(),) * 3)
+        yield (_busy(f"{doing(question)} …"), *buttons(running=True), *(gr.skip(),) * 3)
         standing = Standing(question)
         work = asyncio.create_task(self._answer(engine, picture, question, standing))
         over = asyncio.create_task(turn.begin().wait())
@@ -154,7 +146,7 @@ class Handlers:
 
     def cancelled(self) -> tuple[Any, ...]:
         """Cancel was pressed, or Gradio could not run it: (status, run button, cancel button)."""
-        return ({"kind": "done", "text": "The question was stopped."}, *_buttons(running=False))
+        return ({"kind": "done", "text": "The question was stopped."}, *buttons(running=False))
 
     async def _take(self, turn: Turn, path: Path, name: str, credit: str = "", title: str = "") -> tuple[Any, ...]:
         """Keep a picture: (intake, input, stage, picture, reference, results, time, status, run button, cancel button).
@@ -174,7 +166,7 @@ class Handlers:
             return _refused(str(error))
         turn.end()
         stage = gr.update(value=blank(picture), visible=True)
-        return gr.update(visible=False), None, stage, picture, None, {}, {}, _idle(), *_buttons(running=False)
+        return gr.update(visible=False), None, stage, picture, None, {}, {}, _idle(), *buttons(running=False)
 
     async def _answer(
         self, engine: Engine, picture: Picture, question: Question, standing: Standing
@@ -225,7 +217,7 @@ def results_value(
     return {
         "rows": drawn["shapes"],
         "note": summary(answers),
-        "text": question.task in TEXT_TASKS,
+        "text": question.task in TEXT_SKILLS,
         "json": json.dumps(body, indent=1),
         "picture": picture.token,
         "name": picture.name,
@@ -245,11 +237,7 @@ def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str,
 
 
 def _finished(status: dict[str, str], *outputs: Any) -> tuple[Any, ...]:
-    return (status, *_buttons(running=False), *(outputs or (gr.skip(),) * 3))
-
-
-def _buttons(running: bool) -> tuple[Any, Any]:
-    return gr.update(visible=not running), gr.update(visible=running)
+    return (status, *buttons(running=False), *(outputs or (gr.skip(),) * 3))
 
 
 def _refused(sentence: str) -> tuple[Any, ...]:

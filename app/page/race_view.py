@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engines.backend import Backend, NotReadyError
-from app.pictures.ingest import Limits, PictureError, read_picture
+from app.engines.holder import EngineHolder, NotReadyError
+from app.page.buttons import buttons
+from app.pictures.ingest import PictureError, PictureLimits, read_picture
 from app.pictures.store import Picture, PictureStore
 from app.questions.question import Question, QuestionError, parse_names
 from app.runs.race import MAX_PICTURES, race
@@ -43,7 +43,7 @@ EVEN = (0.87, 1.15)  # of two runs' median forwards; between these the machine w
 class RaceView:
     """Gradio listeners of the race; `turn` lets a second visitor's race wait for the first."""
 
-    backend: Backend
+    holder: EngineHolder
     store: PictureStore
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -62,21 +62,21 @@ class RaceView:
         try:
             names = parse_names(text or "", task)
             read = self._reader(None, files or []) if about == MANY else self._reader(picture)
-            engine = self.backend.engine()
+            engine = self.holder.engine()
             question = Question(task.lower(), names, max_objects=int(max_objects))
             # aclosing: a visitor who leaves gives the turn back at once, not when the generator is collected
             async with aclosing(self._in_turn(engine, read, question, int(count), int(in_flight))) as views:
                 async for view in views:
-                    yield view, *_buttons(racing="report" not in view)
+                    yield view, *buttons(running="report" not in view)
         except (QuestionError, PictureError, NotReadyError, PhotonError) as error:
-            yield {"problem": True, "text": str(error)}, *_buttons(racing=False)
+            yield {"problem": True, "text": str(error)}, *buttons(running=False)
         except Exception as error:
             log.exception("a race failed")
-            yield {"problem": True, "text": f"The race failed on the server: {error}"}, *_buttons(racing=False)
+            yield {"problem": True, "text": f"The race failed on the server: {error}"}, *buttons(running=False)
 
     def stopped(self) -> tuple[Any, ...]:
         """Stop was pressed, or Gradio could not run it: (view, race button, stop button)."""
-        return {"text": "The race was stopped."}, *_buttons(racing=False)
+        return {"text": "The race was stopped."}, *buttons(running=False)
 
     def _reader(self, picture: Picture | None, files: list[str] | None = None) -> Read:
         """What gives the pixels of the race's pictures. Raises PictureError where there are none."""
@@ -110,7 +110,7 @@ class RaceView:
                         yield {"progress": {"mode": part[0], "done": part[1], "count": count}}
 
     def _note(self, report: dict[str, Any]) -> str:
-        about = self.backend.engine().describe()
+        about = self.holder.engine().describe()
         if about.get("modelled"):
             return "These times are modelled, not measured."
         ratio = report["device_ratio"]
@@ -119,7 +119,7 @@ class RaceView:
         return ON_A_CPU if str(about.get("device", "")).startswith("cpu") else ""
 
 
-def read_all(paths: Sequence[Path], limits: Limits) -> list[NDArray[np.uint8]]:
+def read_all(paths: Sequence[Path], limits: PictureLimits) -> list[NDArray[np.uint8]]:
     """The pixels of a race's pictures. Raises PictureError for one that is refused, or when all are too many pixels."""
     pictures, megapixels = [], 0.0
     for path in paths:
@@ -133,7 +133,3 @@ def read_all(paths: Sequence[Path], limits: Limits) -> list[NDArray[np.uint8]]:
                 f"The pictures have together more than {limits.max_megapixels:g} megapixels; a race takes no more."
             )
     return pictures
-
-
-def _buttons(racing: bool) -> tuple[Any, Any]:
-    return gr.update(visible=not racing), gr.update(visible=racing)

@@ -90,7 +90,7 @@ def _connect_questions(
     asked += [asking.pipelined, asking.most, visit.reference, asking.temperature, visit.turn]
     buttons = [asking.status, asking.run, asking.cancel]
     answered = [*buttons, picture.stage, asking.results, where]
-    ask = on_model(models, lambda backend: replace(handlers, backend=backend).run)
+    ask = on_model(models, lambda holder: replace(handlers, holder=holder).run)
     # An event has not ended yet when its last update is shown: "once" would drop a click made just then.
     by = [asking.run.click, asking.text.submit, visit.example.change]
     running = gr.on(by, ask, asked, answered, trigger_mode="always_last", **QUIET)
@@ -110,8 +110,8 @@ def _connect_questions(
 def _connect_race(
     handlers: Handlers, models: Models, visit: Visit, asking: AskPanel, racing: RacePanel, batch: BatchPanel
 ) -> None:
-    races = RaceView(handlers.backend, handlers.store)
-    race = on_model(models, lambda backend: replace(races, backend=backend).start)
+    races = RaceView(handlers.holder, handlers.store)
+    race = on_model(models, lambda holder: replace(races, holder=holder).start)
     about = [visit.model, visit.picture, asking.task, asking.text, asking.most]
     about += [racing.count, racing.in_flight, racing.about, batch.files]
     outputs = [racing.view, racing.start, racing.stop]
@@ -120,8 +120,8 @@ def _connect_race(
 
 
 def _connect_batch(handlers: Handlers, models: Models, visit: Visit, asking: AskPanel, batch: BatchPanel) -> None:
-    batches = BatchView(handlers.backend, handlers.store)
-    start = on_model(models, lambda backend: replace(batches, backend=backend).start)
+    batches = BatchView(handlers.holder, handlers.store)
+    start = on_model(models, lambda holder: replace(batches, holder=holder).start)
     about = [visit.model, batch.files, asking.task, asking.text, asking.pipelined, asking.most]
     outputs = [batch.view, batch.start, batch.stop]
     running = batch.start.click(start, about, outputs, **QUIET)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urljoin, urlsplit
 
-from app.pictures.ingest import Limits, PictureError
+from app.pictures.ingest import PictureError, PictureLimits
 
 MAX_URL_LENGTH = 2048
 MAX_REDIRECTS = 3
@@ -59,7 +59,7 @@ class Fetched:
 class Fetcher:
     """Blocking; call it in a thread. `resolve` and `allowed` are seams for tests."""
 
-    limits: Limits
+    limits: PictureLimits
     resolve: Resolve = resolve
     allowed: Callable[[str], bool] = is_public
     ports: frozenset[int] = frozenset(PORTS.values())

@@ -53,7 +53,7 @@ class PictureTooLargeError(PictureError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class PictureLimits:
     """What is accepted: file size in MB (10^6 bytes), megapixels, long side over short side."""
 
     max_mb: float = 20.0
@@ -81,7 +81,7 @@ class Limits:
             )
 
 
-def read_picture(path: Path, limits: Limits) -> NDArray[np.uint8]:
+def read_picture(path: Path, limits: PictureLimits) -> NDArray[np.uint8]:
     """The upright picture of a file, uint8 [H, W, 3] RGB. Raises PictureError."""
     try:
         limits.check_bytes(path.stat().st_size)
@@ -91,7 +91,7 @@ def read_picture(path: Path, limits: Limits) -> NDArray[np.uint8]:
     return decode_picture(data, limits)
 
 
-def decode_picture(data: bytes, limits: Limits) -> NDArray[np.uint8]:
+def decode_picture(data: bytes, limits: PictureLimits) -> NDArray[np.uint8]:
     """The upright picture of a file's bytes, uint8 [H, W, 3] RGB, C-contiguous. Raises PictureError."""
     limits.check_bytes(len(data))
     try:

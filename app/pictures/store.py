@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from app.pictures.ingest import Limits, PictureError, decode_picture
+from app.pictures.ingest import PictureError, PictureLimits, decode_picture
 
 SHOWN_SIDE = 2560  # pixels; a longer side is shown smaller, the model still sees all of it
 SHOWN_QUALITY = 92
@@ -60,7 +60,7 @@ class PictureStore:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: PictureLimits,
         max_age_s: float = 3600.0,
         max_disk_mb: float = 1024.0,
         max_pixels_mb: float = 64.0,

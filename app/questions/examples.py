@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.paths import STATIC
-from app.questions.question import TASKS
+from photon import OBJECT_SKILLS
 
 FOLDER = STATIC / "examples"
 
@@ -43,7 +43,7 @@ def load_examples(folder: Path = FOLDER) -> tuple[Example, ...]:
         if missing:
             raise ValueError(f"{listing.name}: {entry.get('file', entry)} misses {', '.join(sorted(missing))}.")
         path = folder / Path(entry["file"]).name
-        if not path.is_file() or entry["task"] not in TASKS:
+        if not path.is_file() or entry["task"] not in OBJECT_SKILLS:
             raise ValueError(f"{listing.name}: {entry['file']} is not there or its task is unknown.")
         examples.append(Example(path, entry["title"], entry["object"], entry["task"].capitalize(), entry["credit"]))
     return tuple(examples)

@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from app.engines.backend import Engine, Verb
-from photon import Metrics, PhotonError, Result, Ticket
+from app.engines.holder import Engine, Verb
+from photon import TEXT_SKILLS, Metrics, PhotonError, Result, Ticket
 
-TASKS = ("point", "detect", "segment")
-TEXT_TASKS = {"query": "answer", "caption": "caption"}  # and where their text stands in a result
 MAX_NAMES = 8
 MAX_NAME_LENGTH = 100
 MAX_QUESTION_LENGTH = 1000
-MAX_OBJECTS = 150
 _COMMAS = re.compile("[,;\n،、，；]")
 _TURNING = {"R", "AL", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"}  # directions that reach beyond their letters
 
@@ -45,7 +42,7 @@ class Question:
     def options(self) -> dict[str, Any]:
         """The keyword arguments of the engine's verbs."""
         refs = None if self.reference is None else [list(self.reference)]
-        most = {} if self.task in TEXT_TASKS else {"max_objects": self.max_objects}
+        most = {} if self.task in TEXT_SKILLS else {"max_objects": self.max_objects}
         options = {"settings": most | {"temperature": self.temperature}, "pipelined": self.pipelined}
         return options if self.task == "caption" else options | {"spatial_refs": refs}
 
@@ -145,8 +142,8 @@ async def ask(engine: Engine, image: Any, question: Question, standing: Standing
     A name that the engine refuses becomes an Answer with its sentence and does not harm the others.
     """
     verb = getattr(engine, f"a{question.task}")
-    if standing is not None and question.task in TEXT_TASKS:
-        verb = partial(_spoken, verb, TEXT_TASKS[question.task], standing)
+    if standing is not None and question.task in TEXT_SKILLS:
+        verb = partial(_spoken, verb, TEXT_SKILLS[question.task], standing)
     tickets = (standing or Standing(question)).tickets
 
     async def one(name: str, ticket: Ticket) -> Answer:

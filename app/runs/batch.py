@@ -13,9 +13,10 @@ from typing import Any
 
 from app.drawing.export import Answered, annotated, coco
 from app.drawing.overlay import summary
-from app.engines.backend import Engine
-from app.pictures.ingest import Limits, PictureError, read_picture
-from app.questions.question import TEXT_TASKS, Answer, Question, QuestionError, as_json, ask
+from app.engines.holder import Engine
+from app.pictures.ingest import PictureError, PictureLimits, read_picture
+from app.questions.question import Answer, Question, QuestionError, as_json, ask
+from photon import TEXT_SKILLS
 
 MAX_PICTURES = 64
 IN_FLIGHT = 16
@@ -36,7 +37,7 @@ class Row:
 
 
 async def run_batch(
-    engine: Engine, paths: Sequence[Path], question: Question, limits: Limits, archive: zipfile.ZipFile
+    engine: Engine, paths: Sequence[Path], question: Question, limits: PictureLimits, archive: zipfile.ZipFile
 ) -> AsyncGenerator[list[Row | None], None]:
     """Yields the rows so far, in the order given, whenever some are done. Closing it cancels the rest.
 
@@ -71,7 +72,7 @@ async def run_batch(
             task.cancel()
 
 
-async def _row(engine: Engine, path: Path, question: Question, limits: Limits) -> tuple[Row, dict[str, bytes]]:
+async def _row(engine: Engine, path: Path, question: Question, limits: PictureLimits) -> tuple[Row, dict[str, bytes]]:
     start = time.perf_counter()
     try:
         pixels = await asyncio.to_thread(read_picture, path, limits)
@@ -93,7 +94,7 @@ def _words(answers: Sequence[Answer], problems: Sequence[str]) -> str:
 def _files(body: dict[str, Any], name: str, pixels: Any) -> dict[str, bytes]:
     """What the ZIP holds for one picture."""
     whole = {"json": json.dumps(body, indent=1).encode()}
-    if body["task"] in TEXT_TASKS:
+    if body["task"] in TEXT_SKILLS:
         return whole
     answered = Answered.parse(body)
     return whole | {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.drawing.timeline import own_steps, timeline
-from app.engines.backend import Engine
+from app.engines.holder import Engine
 from app.questions.question import Answer, Question, QuestionError, ask
 from photon import StepRecord
 
@@ -33,12 +33,12 @@ class Run:
     latencies_ms: list[float]
 
 
-Progress = tuple[str, int]  # mode, requests done
+Done = tuple[str, int]  # mode, requests done
 
 
 async def race(
     engine: Engine, images: Sequence[Any], question: Question, count: int, in_flight: int
-) -> AsyncGenerator[Progress | dict[str, Any] | None, None]:
+) -> AsyncGenerator[Done | dict[str, Any] | None, None]:
     """Yields None while it warms up, (mode, done) while it runs, and at last the report (see `_report`).
 
     The names of the question take turns, and then the pictures. What runs first is not counted: one request, and then

@@ -138,7 +138,7 @@ class TextState(SkillState):
 
 
 @dataclass(frozen=True)
-class Ask:
+class ModelledRequest:
     """A request that generates `tokens` tokens, the last one eos, about picture number `picture`.
 
     It is a detect request (3 tokens an object), or one with a state of another skill (see `TextState`).
@@ -210,7 +210,7 @@ def modelled_core(
 class Callers:
     """Every stream asks its next question when the last one is answered, on the engine's thread."""
 
-    def __init__(self, core: Core, streams: Sequence[Iterable[Ask]], keep: int | None = None) -> None:
+    def __init__(self, core: Core, streams: Sequence[Iterable[ModelledRequest]], keep: int | None = None) -> None:
         """`keep` is how many of the last requests' metrics stay; None: all of them."""
         self._loop = EngineLoop(core, max_waiting=len(streams))
         self._streams = [iter(stream) for stream in streams]
@@ -232,7 +232,7 @@ class Callers:
         if not in_time:
             raise TimeoutError(f"The modelled run did not end within {_DEADLINE_S:g} s.")
 
-    def _ask(self, stream: Iterator[Ask]) -> None:
+    def _ask(self, stream: Iterator[ModelledRequest]) -> None:
         question = next(stream, None)
         if question is not None:
             self._loop.submit(question.plan()).future.add_done_callback(lambda f: self._answered(f, stream))
@@ -241,7 +241,7 @@ class Callers:
         if self._left == 0:
             self._finished.set()
 
-    def _answered(self, future: Future[Any], stream: Iterator[Ask]) -> None:
+    def _answered(self, future: Future[Any], stream: Iterator[ModelledRequest]) -> None:
         self._error = future.exception()
         if self._error:
             self._finished.set()
@@ -254,7 +254,7 @@ class Callers:
 def run_streams(
     accelerator: str | PaceTable,
     clock: HostClock,
-    streams: Sequence[Iterable[Ask]],
+    streams: Sequence[Iterable[ModelledRequest]],
     costs: HostCosts | None = None,
     rows: int | None = None,
 ) -> Run:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from photon.bench.modelled import Ask, HostCosts, Run, run_streams
+from photon.bench.modelled import HostCosts, ModelledRequest, Run, run_streams
 from photon.bench.report import table as as_table
 from photon.bench.report import whole_numbers
 from photon.core.request import Mode
@@ -125,10 +125,10 @@ def answer_lengths(mean: int, count: int) -> list[int]:
     return [TOKENS_PER_BOX * (objects + offset) + 1 for offset in ((i * 7) % 11 - 5 for i in range(count))]
 
 
-def whole(streams: int, requests: int, mean: int, mode: Mode, new_pictures: bool) -> list[list[Ask]]:
+def whole(streams: int, requests: int, mean: int, mode: Mode, new_pictures: bool) -> list[list[ModelledRequest]]:
     """`requests` questions for every stream: all about one picture, or each about its own."""
     lengths = answer_lengths(mean, streams * requests)
-    asks = [Ask(length, i if new_pictures else 0, mode) for i, length in enumerate(lengths)]
+    asks = [ModelledRequest(length, i if new_pictures else 0, mode) for i, length in enumerate(lengths)]
     return [asks[i::streams] for i in range(streams)]
 
 
@@ -146,7 +146,7 @@ def measure(table: PaceTable, streams: int, requests: int, repeats: int) -> list
 
 
 def _steady(table: PaceTable, streams: int, mode: Mode, clock: HostClock, costs: HostCosts | None = None) -> Steady:
-    return steady(run_streams(table.key, clock, [[Ask(STEADY_TOKENS, 0, mode)]] * streams, costs), streams)
+    return steady(run_streams(table.key, clock, [[ModelledRequest(STEADY_TOKENS, 0, mode)]] * streams, costs), streams)
 
 
 def _own(found: Steady) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from photon.bench.modelled import Ask, HostCosts, TextState, run_streams
+from photon.bench.modelled import HostCosts, ModelledRequest, TextState, run_streams
 from photon.bench.pipeline import STEADY_TOKENS, steady
 from photon.bench.report import BenchmarkError, percentile, whole_numbers
 from photon.bench.report import table as as_table
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def _bookkeeping(table: PaceTable, batch: int) -> tuple[HostCosts, float]:
     """This host's, as the best of three runs, and its share of a steady period."""
-    streams = [[Ask(STEADY_TOKENS, 0, "pipelined")]] * batch
+    streams = [[ModelledRequest(STEADY_TOKENS, 0, "pipelined")]] * batch
     found = min(
         (steady(run_streams(table.key, MeasuredClock(), streams), batch) for _ in range(3)), key=lambda s: s.own
     )
@@ -71,7 +71,7 @@ def _row(
     table: PaceTable, batch: int, mix: tuple[tuple[str, int], ...], costs: HostCosts, share: float, options: Any
 ) -> dict[str, Any]:
     callers = options.callers * batch
-    asks = [Ask(mix[i % len(mix)][1], i, "pipelined", TextState) for i in range(callers * options.requests)]
+    asks = [ModelledRequest(mix[i % len(mix)][1], i, "pipelined", TextState) for i in range(callers * options.requests)]
     run = run_streams(table.key, GivenClock(), [asks[i::callers] for i in range(callers)], costs, rows=batch)
     latencies = [m.total_ms for m in run.requests]
     published = {p["batch"]: p for p in table.published_requests} if mix == PUBLISHED_MIX else {}

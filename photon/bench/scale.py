@@ -21,7 +21,7 @@ import torch
 from photon import EngineConfig
 from photon.bench import report
 from photon.bench.clients import drawn
-from photon.bench.modelled import SHAPE, Ask, Callers, TextState, modelled_core, run_streams
+from photon.bench.modelled import SHAPE, Callers, ModelledRequest, TextState, modelled_core, run_streams
 from photon.core.request import Token
 from photon.core.trace import StepRecord
 from photon.devices.pace_table import Curve, PaceTable
@@ -105,7 +105,7 @@ def _least(repeats: int, one: Callable[[], float]) -> float:
     return min(one() for _ in range(repeats))
 
 
-def _ticks(streams: Sequence[Sequence[Ask]]) -> float:
+def _ticks(streams: Sequence[Sequence[ModelledRequest]]) -> float:
     """Host seconds of a whole run a generated token."""
     run = run_streams(flat_table(), MeasuredClock(), streams)
     return host_seconds(run.steps) / sum(m.tokens for m in run.requests)
@@ -113,7 +113,7 @@ def _ticks(streams: Sequence[Sequence[Ask]]) -> float:
 
 def _prefill(tokens: int) -> float:
     """Host seconds that launching a prompt takes, a token."""
-    asks = [Ask(1, 0, "pipelined", TextState, prompt=tokens)] * 20
+    asks = [ModelledRequest(1, 0, "pipelined", TextState, prompt=tokens)] * 20
     steps = run_streams(flat_table(), MeasuredClock(), [asks]).steps
     return median(s.launch_end_s - s.launch_start_s for s in steps if s.kind == "prefill") / tokens
 
@@ -123,17 +123,20 @@ def host_growth(loaded: LoadedModel, options: argparse.Namespace) -> Iterator[Gr
         wanted = [a for a in amounts if a <= options.largest]
         return Growth(what, unit, wanted, [1e6 * _least(options.repeats, partial(price, a)) for a in wanted])
 
-    yield growth("callers", "host us a token", CALLERS, lambda n: _ticks([[Ask(61, 0, "pipelined")]] * n))
+    yield growth("callers", "host us a token", CALLERS, lambda n: _ticks([[ModelledRequest(61, 0, "pipelined")]] * n))
     yield growth("prompt tokens", "host us a token", PROMPT_TOKENS, _prefill)
     spoken = partial(Spoken, loaded)
     yield growth(
-        "answer tokens", "host us a token", ANSWER_TOKENS, lambda n: _ticks([[Ask(n, 0, "pipelined", spoken)]] * 4)
+        "answer tokens",
+        "host us a token",
+        ANSWER_TOKENS,
+        lambda n: _ticks([[ModelledRequest(n, 0, "pipelined", spoken)]] * 4),
     )
     yield growth(
         "objects",
         "host us an object",
         OBJECTS,
-        lambda n: 3 * _ticks([[Ask(3 * n + 1, 0, "pipelined")] * (60 // n)] * 4),
+        lambda n: 3 * _ticks([[ModelledRequest(3 * n + 1, 0, "pipelined")] * (60 // n)] * 4),
     )
 
 
@@ -166,7 +169,7 @@ def page_rows(loaded: LoadedModel, options: argparse.Namespace) -> list[dict[str
         core = modelled_core(flat_table(), GivenClock(), callers)
         loop = EngineLoop(core, callers)
         for _ in range(callers):
-            loop.submit(Ask(61, 0, "pipelined").plan())
+            loop.submit(ModelledRequest(61, 0, "pipelined").plan())
         loop.apply_messages()
         while len(core.scheduler.running) < callers:
             core.scheduler.tick()
@@ -186,11 +189,11 @@ def flood(requests: int) -> dict[str, Any]:
     core = modelled_core(flat_table(), GivenClock(), 16, trace_steps=1024)
     peaks: list[float] = []
 
-    def asks() -> Iterator[Ask]:
+    def asks() -> Iterator[ModelledRequest]:
         for i in range(requests):
             if i in (requests // 10, requests - 1):
                 peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-            yield Ask(4, i, "pipelined")
+            yield ModelledRequest(4, i, "pipelined")
 
     shared = asks()
     callers = Callers(core, [shared] * 16, keep=1)

@@ -14,7 +14,7 @@ import torch
 from photon.core.config import EngineConfig
 from photon.engine.sizing import default_dtype, default_kv_pages, kv_page_bytes
 from photon.errors import ModelLoadError
-from photon.masks.published import mask_folder
+from photon.masks.mask_files import mask_folder
 from photon.models.files import CONFIG, TOKENIZER, read_json
 from photon.models.hub import find, find_weights
 from photon.models.moondream.config import MoondreamConfig

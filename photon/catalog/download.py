@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from photon.errors import ModelLoadError
-from photon.masks.published import FILES, MASK_MODELS
+from photon.masks.mask_files import FILES, MASK_MODELS
 from photon.models.files import TOKENIZER
 from photon.models.hub import fetch, fetch_weights
 from photon.models.moondream.published import tokenizer_repo

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from photon.errors import ModelLoadError
 from photon.masks import Box
-from photon.masks.published import mask_folder
+from photon.masks.mask_files import mask_folder
 from photon.masks.sam2 import Sam2
 
 

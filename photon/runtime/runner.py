@@ -22,9 +22,7 @@ from photon.models.moondream.lora import Adapter, Site
 from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor, Outputs
 from photon.runtime.sampling import uniform
-from photon.runtime.slot import VALUES, Slot, SlotSizes
-
-_ROW_FIELDS = 4
+from photon.runtime.slot import ADAPTER, COUNT, FIRST, PAGES, ROW, VALUES, Slot, SlotSizes
 
 
 class Runner:
@@ -77,7 +75,7 @@ class Runner:
         if slot.cohort != step.sequences:
             self._stage_cohort(slot, step.sequences)
         positions = [s.base + s.launched for s in step.sequences]
-        slot.rows.array[: len(positions), 1] = positions
+        slot.rows.array[: len(positions), FIRST] = positions
         batch = _padded(len(positions), self._batch_buckets)
         pages = _padded(max(positions) // self._page_size + 1, self._page_buckets)
         forward = self._captured(slot, batch, pages, slot.adapted)
@@ -92,9 +90,9 @@ class Runner:
         """All that does not change while the same rows decode; padding belongs to the scratch row."""
         count = len(sequences)
         batch, rows = _padded(count, self._batch_buckets), slot.rows.array
-        rows[:count, :_ROW_FIELDS] = [(s.row, 0, 1, s.adapter_slot) for s in sequences]
-        rows[count:batch, :_ROW_FIELDS] = (self._sizes.rows, 0, 1, 0)
-        rows[:batch, _ROW_FIELDS:] = self._page_tables[rows[:batch, 0]]
+        rows[:count, :PAGES] = [(s.row, 0, 1, s.adapter_slot) for s in sequences]
+        rows[count:batch, :PAGES] = (self._sizes.rows, 0, 1, 0)
+        rows[:batch, PAGES:] = self._page_tables[rows[:batch, ROW]]
         self._stage_sampling_params(slot, sequences)
         slot.adapted = any(s.adapter_slot for s in sequences)
         slot.cohort = sequences
@@ -111,13 +109,13 @@ class Runner:
 
     def _decode(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Outputs:
         staged = slot.rows.device[:batch]
-        row = staged[:, 0]
+        row = staged[:, ROW]
         return self._executor.decode(
             self._pending_ids[row],
             self._pending_values[row],
-            staged[:, 1],
-            staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
-            staged[:, 3] if adapted else None,
+            staged[:, FIRST],
+            staged[:, PAGES : PAGES + pages],
+            staged[:, ADAPTER] if adapted else None,
         )
 
     def _expect_adapters(self, adapters: Iterable[Adapter]) -> None:
@@ -143,7 +141,7 @@ class Runner:
         for i, sequence in enumerate(sequences):
             prompt = sequence.request.prompt
             start = self._prefix_length(sequence)
-            rows[i, :_ROW_FIELDS] = (sequence.row, start, len(prompt), sequence.adapter_slot)
+            rows[i, :PAGES] = (sequence.row, start, len(prompt), sequence.adapter_slot)
             at = i * longest
             ids[at : at + longest] = 0
             ids[at : at + len(prompt)] = [t.id for t in prompt]
@@ -152,29 +150,30 @@ class Runner:
             last = max(last, start + longest - 1)
         adapted = any(s.adapter_slot for s in sequences)
         pages = min(last // self._page_size + 1, self._sizes.max_pages)
-        rows[:count, _ROW_FIELDS : _ROW_FIELDS + pages] = self._page_tables[rows[:count, 0], :pages]
+        rows[:count, PAGES : PAGES + pages] = self._page_tables[rows[:count, ROW], :pages]
         step.tokens = sum(len(s.request.prompt) for s in sequences)
-        prefixes = self._stage_prefixes(slot, step)
+        prefixes = self._stage_shared(slot, step)
 
         def work() -> None:
             prefixes()
             staged = slot.rows.upload(count)
             total = count * longest
             offsets = torch.arange(longest, device=staged.device)
-            valid = offsets < staged[:, 2:3]
-            positions = (staged[:, 1:2] + offsets).where(valid, staged[:, 1:2])
+            first, counts = staged[:, FIRST, None], staged[:, COUNT, None]
+            valid = offsets < counts
+            positions = (first + offsets).where(valid, first)
             slot.hidden, slot.logits = self._executor.prompt(
                 slot.token_ids.upload(total).view(count, longest),
                 slot.token_values.upload(total).view(count, longest, 3),
                 positions,
                 valid,
-                staged[:, _ROW_FIELDS : _ROW_FIELDS + pages],
-                staged[:, 3] if adapted else None,
+                staged[:, PAGES : PAGES + pages],
+                staged[:, ADAPTER] if adapted else None,
             )
 
         return work
 
-    def _stage_prefixes(self, slot: Slot, step: Step) -> Callable[[], None]:
+    def _stage_shared(self, slot: Slot, step: Step) -> Callable[[], None]:
         """Load the step's new adapters, compute the prefixes that it leads, copy partial tail pages to their rows."""
         loads = [(s.adapter_slot, s.request.adapter) for s in step.sequences if s.loads_adapter and s.request.adapter]
         leads = [(s.adapter_slot, *s.prefix.pages) for s in step.leaders if s.prefix]
@@ -232,7 +231,7 @@ class Runner:
                 slot.choice_params.upload(count) if needs.drawn else slot.choice_params.device[:count],
                 needs,
             )
-            row = slot.rows.device[:count, 0]
+            row = slot.rows.device[:count, ROW]
             self._pending_ids[row] = ids
             self._pending_values[row] = values[:, :3]
             slot.out_ids[:count] = ids

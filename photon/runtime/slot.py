@@ -13,6 +13,8 @@ from photon.runtime.choices import MAX_ALLOWED, MAX_BANNED
 if TYPE_CHECKING:
     from photon.core.sequence import Sequence
 
+ROW, FIRST, COUNT, ADAPTER, PAGES = range(5)
+"""Columns of `Slot.rows`: batch row, first position, token count, adapter slot; from PAGES on the page table."""
 VALUES = 5
 """Columns of a sampled value: coordinate, width, height, log-probability of the id, of the value."""
 
@@ -50,7 +52,7 @@ class Staged:
 class Slot:
     """Staging, outputs and events of one step.
 
-    `rows`: int64 [max_batch, 4 + max_pages]: batch row, first position, token count, adapter slot, page table.
+    `rows`: int64 [max_batch, PAGES + max_pages], columns as above.
     `token_ids` int64 [max_tokens], `token_values` float32 [max_tokens, 3] (coordinate, width, height): prompts.
     `prefixes` int64 [max_images, 1 + prefix_pages]: adapter slot and pages of each prefix that a prefill computes.
     `tails` int64 [max_batch, 2]: partial tail pages, from the prefix's page to the row's own.
@@ -61,7 +63,7 @@ class Slot:
     def __init__(self, index: int, device: Device, sizes: SlotSizes) -> None:
         self.index = index
         batch, tokens = sizes.max_batch, sizes.max_tokens
-        self.rows = Staged(device, batch, 4 + sizes.max_pages, dtype=torch.int64)
+        self.rows = Staged(device, batch, PAGES + sizes.max_pages, dtype=torch.int64)
         self.token_ids = Staged(device, tokens, dtype=torch.int64)
         self.token_values = Staged(device, tokens, 3, dtype=torch.float32)
         self.prefixes = Staged(device, sizes.max_images, 1 + sizes.prefix_pages, dtype=torch.int64)

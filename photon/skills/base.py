@@ -32,7 +32,10 @@ Stage = list[Request] | SideWork
 Plan = Generator[Stage, list[dict[str, Any]], dict[str, Any]]
 """One public call: yields its stages, gets the results of each in order, returns the answer. The first is requests."""
 
-SKILLS = ("point", "detect", "segment", "query", "caption")
+OBJECT_SKILLS = ("point", "detect", "segment")
+TEXT_SKILLS = {"query": "answer", "caption": "caption"}
+"""And the key of a result under which their text stands."""
+SKILLS = (*OBJECT_SKILLS, *TEXT_SKILLS)
 
 
 def skills_of(config: MoondreamConfig) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from photon.core.request import Choice, SkillState, Token
 from photon.models.moondream.config import TokenizerConfig
 from photon.skills.base import SkillContext
 from photon.skills.detokenizer import Detokenizer
-from photon.skills.text import AnswerState, Choices
+from photon.skills.text import AnswerState, TextChoices
 
 
 class Thoughts:
@@ -63,7 +63,7 @@ class ReasoningState(SkillState):
     def __init__(
         self,
         thoughts: Thoughts,
-        choices: Choices,
+        choices: TextChoices,
         between: Sequence[int],
         most: int,
         ends_at_eos: bool,
@@ -110,5 +110,5 @@ class ReasoningState(SkillState):
         return self._answer.result() | {"reasoning": self._thoughts.result()}
 
 
-def reasoning_choices(context: SkillContext) -> Choices:
-    return Choices(context, "reasoning", (context.config.tokenizer.size_id,))
+def reasoning_choices(context: SkillContext) -> TextChoices:
+    return TextChoices(context, "reasoning", (context.config.tokenizer.size_id,))

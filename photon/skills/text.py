@@ -15,7 +15,7 @@ _ANYTHING = Choice(None)
 class AnswerState(SkillState):
     """`key` names the text in the result; `most` is how many tokens it may have, eos included."""
 
-    def __init__(self, key: str, detokenizer: Detokenizer, eos_id: int, choices: Choices, most: int) -> None:
+    def __init__(self, key: str, detokenizer: Detokenizer, eos_id: int, choices: TextChoices, most: int) -> None:
         self._key = key
         self._detokenizer = detokenizer
         self.eos_id = eos_id
@@ -51,7 +51,7 @@ class AnswerState(SkillState):
             self._pieces.append(piece)
 
 
-class Choices:
+class TextChoices:
     """What a phase of free text may pick: the recorded reference bans nothing in its first token."""
 
     def __init__(self, context: SkillContext, phase: str, unwanted: Sequence[int]) -> None:
@@ -63,7 +63,7 @@ class Choices:
             self.first = self.later = Choice(None, tuple(dict.fromkeys([*listed, *(i for i in unwanted if i >= 0)])))
 
 
-def answer_choices(context: SkillContext) -> Choices:
+def answer_choices(context: SkillContext) -> TextChoices:
     """A coordinate or size would not show in the text: without them no value need be decoded."""
     ids = context.config.tokenizer
-    return Choices(context, "answer", (ids.coord_id, ids.size_id))
+    return TextChoices(context, "answer", (ids.coord_id, ids.size_id))

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from photon import Photon
-from photon.training.asking import Sheet, answers
+from photon.training.answering import Sheet, answers
 from photon.training.data.compose import compose
 from photon.training.data.library import open_lexicon, open_library
 from photon.training.evaluate import sheet_of

@@ -19,7 +19,7 @@ import numpy as np
 
 from photon import EngineConfig, Photon, PhotonError
 from photon.bench.report import table
-from photon.training.asking import Sheet, marks_of
+from photon.training.answering import Sheet, marks_of
 from photon.training.data.compose import SIDE, Scene, SceneObject, compose
 from photon.training.data.library import Cutouts, open_lexicon, open_library
 from photon.training.data.names import INCLUDES

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from photon.training.asking import Sheet
+from photon.training.answering import Sheet
 from photon.training.scoring import Question, filled
 
 TOLERANCE = 0.01

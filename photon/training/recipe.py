@@ -13,6 +13,7 @@ from tokenizers import normalizers
 from tokenizers.models import WordLevel
 from torch import Tensor
 
+from photon import OBJECT_SKILLS
 from photon.models.moondream.config import MoondreamConfig, RegionConfig, TextConfig, TokenizerConfig, VisionConfig
 from photon.models.moondream.efficientnet import EfficientNetTower
 from photon.models.moondream.model import Moondream
@@ -39,7 +40,6 @@ SPECIAL = (
     "<|reserved_15|>",
 )
 FIRST_NAME = len(SPECIAL)
-SKILLS = ("point", "detect", "segment")
 
 
 def photon_tiny(lexicon: Lexicon, adapted: bool = True) -> MoondreamConfig:
@@ -71,7 +71,7 @@ def photon_tiny(lexicon: Lexicon, adapted: bool = True) -> MoondreamConfig:
 
 def templates() -> dict[str, dict[str, list[int]]]:
     """Prompt ids around the object, per skill (docs/model.md 6)."""
-    return {skill: {"prefix": [1, SPECIAL.index(skill), 2], "suffix": [3]} for skill in SKILLS}
+    return {skill: {"prefix": [1, SPECIAL.index(skill), 2], "suffix": [3]} for skill in OBJECT_SKILLS}
 
 
 def make_tokenizer(lexicon: Lexicon) -> tokenizers.Tokenizer:

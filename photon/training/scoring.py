@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
+from photon import OBJECT_SKILLS
 from photon.training.data.geometry import fill
 
 IOU = 0.5
@@ -231,9 +232,7 @@ def figures(marks: Sequence[Mark]) -> dict[str, float | int | dict[str, float | 
         **_found(asked),
         "detect_map50": average_precision(marks),
         "false_alarm": _mean(any(kinds) for kinds in alarms),
-        "false_alarm_by_skill": {
-            skill: _mean(kinds[i] for kinds in alarms) for i, skill in enumerate(("point", "detect", "segment"))
-        },
+        "false_alarm_by_skill": {skill: _mean(kinds[i] for kinds in alarms) for i, skill in enumerate(OBJECT_SKILLS)},
         "refused": _mean(mark.answer.refused for mark in marks),
         "refused_present": _mean(mark.answer.refused for mark in asked),
         "mean_over_queries": {

@@ -21,7 +21,7 @@ import numpy as np
 import uvicorn
 from PIL import Image
 
-from photon import AsyncStream, Result
+from photon import SKILLS, AsyncStream, Result
 from photon.engine.streaming import End, LoopMailbox
 from tests.app.scripted import BOX, ScriptedEngine
 from tests.paths import ROOT
@@ -124,7 +124,7 @@ class StreamingEngine(ScriptedEngine):
         return self._stream("segment", steps, result, last)
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "skills": ["point", "detect", "segment", "query", "caption"]}
+        return {**super().describe(), "skills": list(SKILLS)}
 
     async def _text(self, verb: str, key: str, image: Any, text: str, options: dict[str, Any]) -> Result:
         if self.error is not None:

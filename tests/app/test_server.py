@@ -1,4 +1,4 @@
-"""app.server and app.engines.backend: ready, loading, failed; what each says over HTTP."""
+"""app.server and app.engines.holder: ready, loading, failed; what each says over HTTP."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.engines.backend import Backend, Engine, NotReadyError
-from app.engines.metrics import Metrics
+from app.engines.holder import Engine, EngineHolder, NotReadyError
+from app.engines.metrics import Prometheus
 from app.page import about
 from app.server import build_app, main, make_models
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import ModelInfo, ModelLoadError
 from tests.app.scripted import ScriptedEngine, scripted
 from tests.paths import ROOT
@@ -38,7 +38,7 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture
 def client(engine: ScriptedEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
         wait_until(client, "ready")
         yield client
 
@@ -78,7 +78,7 @@ def test_an_engine_that_fails_later_turns_health_to_503(client: TestClient, engi
 
 def test_the_engine_is_closed_with_the_application() -> None:
     engine = ScriptedEngine()
-    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
         wait_until(client, "ready")
         assert not engine.closed
     assert engine.closed
@@ -88,7 +88,7 @@ def test_missing_model_files_leave_the_page_up_and_say_why() -> None:
     def missing(*_: object) -> Engine:
         raise ModelLoadError("The file model.safetensors is missing.")
 
-    with TestClient(build_app(Settings(), missing)) as client:
+    with TestClient(build_app(ServerSettings(), missing)) as client:
         body = wait_until(client, "failed")
         assert body["reason"] == "The file model.safetensors is missing."
         assert client.get("/health").status_code == 503
@@ -99,7 +99,7 @@ def test_any_other_failure_to_start_is_said_too() -> None:
     def broken(*_: object) -> Engine:
         raise RuntimeError("no memory")
 
-    with TestClient(build_app(Settings(), broken)) as client:
+    with TestClient(build_app(ServerSettings(), broken)) as client:
         assert "RuntimeError: no memory" in wait_until(client, "failed")["reason"]
 
 
@@ -110,7 +110,7 @@ def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
         may_end.wait(60)
         return ScriptedEngine()
 
-    with TestClient(build_app(Settings(), slow)) as client:
+    with TestClient(build_app(ServerSettings(), slow)) as client:
         response = client.get("/health")
         assert (response.status_code, response.json()["status"]) == (503, "starting")
         assert client.get("/").status_code == 200
@@ -120,7 +120,7 @@ def test_while_the_model_loads_health_is_503_and_the_page_answers() -> None:
 
 def test_a_backend_without_engine_refuses_with_the_reason() -> None:
     with pytest.raises(NotReadyError, match="Loading"):
-        Backend(ScriptedEngine).engine()
+        EngineHolder(ScriptedEngine).engine()
 
 
 def test_the_header_tells_what_answers(client: TestClient) -> None:
@@ -151,7 +151,7 @@ def test_a_tool_server_without_its_package_ends_the_start_with_its_sentence(monk
 
 
 def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCaptureFixture) -> None:
-    settings = Settings.from_env({"SPACES_ZERO_GPU": "true"})
+    settings = ServerSettings.from_env({"SPACES_ZERO_GPU": "true"})
     with TestClient(build_app(settings, scripted)) as client:
         assert "ZeroGPU" in wait_until(client, "ready")["note"]
         assert "ZeroGPU" in about.header(client.app.state.models.main)["note"]  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ def test_on_zero_gpu_everyone_is_told_where_the_engine_runs(caplog: pytest.LogCa
 def test_files_are_fetched_from_the_page_only_where_the_settings_allow_it(allowed: bool) -> None:
     absent = ModelInfo("moondream2", 1, ("detect",), fits=True, reason="Not here.", fetchable=True)
     tiny = ModelInfo("photon-tiny", 1, ("detect",), on_disk=True, fits=True)
-    settings = Settings(models=("photon-tiny", "moondream2"), allow_download=allowed)
-    models = make_models(settings, Metrics(), scripted, lambda _: [tiny, absent])
-    choice = asyncio.run(models.choices())[1]
+    settings = ServerSettings(models=("photon-tiny", "moondream2"), allow_download=allowed)
+    models = make_models(settings, Prometheus(), scripted, lambda _: [tiny, absent])
+    choice = asyncio.run(models.offers())[1]
     assert (choice.fetches, choice.refusal) == ((True, "") if allowed else (False, "Not here."))

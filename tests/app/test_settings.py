@@ -6,20 +6,20 @@ import dataclasses
 
 import pytest
 
-from app.settings import Settings, SettingsError
+from app.settings import ServerSettings, SettingsError
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
-    assert Settings.from_env({}) == Settings()
-    assert (Settings().host, Settings().port, Settings().model) == ("127.0.0.1", 7860, "photon-tiny")
+    assert ServerSettings.from_env({}) == ServerSettings()
+    assert (ServerSettings().host, ServerSettings().port, ServerSettings().model) == ("127.0.0.1", 7860, "photon-tiny")
 
 
 def test_blank_values_mean_the_default() -> None:
-    assert Settings.from_env({"PORT": " ", "PHOTON_THREADS": "", "PHOTON_API_KEY": " "}) == Settings()
+    assert ServerSettings.from_env({"PORT": " ", "PHOTON_THREADS": "", "PHOTON_API_KEY": " "}) == ServerSettings()
 
 
 def test_every_variable_is_read() -> None:
-    assert Settings.from_env(
+    assert ServerSettings.from_env(
         {
             "HOST": "0.0.0.0",
             "PORT": "8000",
@@ -37,7 +37,7 @@ def test_every_variable_is_read() -> None:
             "PHOTON_MAX_IMAGE_MB": "5.5",
             "PHOTON_MAX_MEGAPIXELS": "12",
         }
-    ) == Settings(
+    ) == ServerSettings(
         host="0.0.0.0",
         port=8000,
         model="moondream2",
@@ -59,23 +59,23 @@ def test_every_variable_is_read() -> None:
 @pytest.mark.parametrize(("value", "found"), [("true", True), ("1", True), ("0", False), ("false", False), ("", False)])
 @pytest.mark.parametrize("device", ["auto", "cpu"])
 def test_on_zero_gpu_the_device_is_the_cpu(value: str, found: bool, device: str) -> None:
-    settings = Settings.from_env({"SPACES_ZERO_GPU": value, "PHOTON_DEVICE": device})
+    settings = ServerSettings.from_env({"SPACES_ZERO_GPU": value, "PHOTON_DEVICE": device})
     assert (settings.zero_gpu, settings.device) == (found, "cpu" if found else device)
 
 
 def test_a_gpu_cannot_be_asked_for_on_zero_gpu() -> None:
     with pytest.raises(SettingsError, match="'cuda'; allowed here are auto and cpu"):
-        Settings.from_env({"SPACES_ZERO_GPU": "true", "PHOTON_DEVICE": "cuda"})
+        ServerSettings.from_env({"SPACES_ZERO_GPU": "true", "PHOTON_DEVICE": "cuda"})
 
 
 def test_by_default_the_chosen_model_and_those_that_can_be_had_are_offered() -> None:
-    assert Settings.from_env({"PHOTON_MODEL": "moondream2"}).models == (
+    assert ServerSettings.from_env({"PHOTON_MODEL": "moondream2"}).models == (
         "moondream2",
         "photon-tiny",
         "moondream3-preview",
         "moondream3.1",
     )
-    assert Settings.from_env({"PHOTON_MODELS": "photon-tiny"}).models == ("photon-tiny",)
+    assert ServerSettings.from_env({"PHOTON_MODELS": "photon-tiny"}).models == ("photon-tiny",)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_by_default_the_chosen_model_and_those_that_can_be_had_are_offered() -> 
 )
 def test_a_bad_value_is_refused_with_name_value_and_what_is_allowed(name: str, value: str, allowed: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        Settings.from_env({name: value})
+        ServerSettings.from_env({name: value})
     sentence = str(caught.value)
     assert name in sentence
     assert value in sentence
@@ -110,4 +110,4 @@ def test_a_bad_value_is_refused_with_name_value_and_what_is_allowed(name: str, v
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Settings().port = 1  # type: ignore[misc]
+        ServerSettings().port = 1  # type: ignore[misc]

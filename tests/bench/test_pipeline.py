@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from photon.bench.__main__ import main
-from photon.bench.modelled import Ask, HostCosts, run_streams
+from photon.bench.modelled import HostCosts, ModelledRequest, run_streams
 from photon.bench.pipeline import answer_lengths, blocking_period, pipelined_period, steady, whole
 from photon.core.request import Mode
 from photon.devices.pace_table import PaceTable
@@ -51,7 +51,7 @@ def slow_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _period(mode: Mode, costs: HostCosts, rows: int) -> float:
-    return steady(run_streams("b200", GivenClock(), [[Ask(61, 0, mode)]] * rows, costs), rows).period
+    return steady(run_streams("b200", GivenClock(), [[ModelledRequest(61, 0, mode)]] * rows, costs), rows).period
 
 
 @pytest.mark.usefixtures("slow_copies")
@@ -75,7 +75,7 @@ def test_the_formulas_are_the_designs_where_a_launch_fits_into_sampling_and_neve
 
 def test_a_pipelined_run_rides_one_zombie_step_a_stop_token_and_a_blocking_one_none() -> None:
     for mode, wasted in (("pipelined", 3), ("blocking", 0)):
-        run = run_streams("b200", GivenClock(), [[Ask(13, 0, mode)] * 3])
+        run = run_streams("b200", GivenClock(), [[ModelledRequest(13, 0, mode)] * 3])
         assert run.wasted_row_steps == wasted
 
 
@@ -94,7 +94,7 @@ def test_answers_have_the_published_mean_length() -> None:
 
 def test_a_detect_answer_has_three_tokens_an_object_and_its_end() -> None:
     with pytest.raises(ValueError, match="cannot have 12 tokens"):
-        Ask(12, 0, "pipelined")
+        ModelledRequest(12, 0, "pipelined")
 
 
 def test_the_report_has_the_agreed_form(capsys: pytest.CaptureFixture[str]) -> None:

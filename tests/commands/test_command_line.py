@@ -13,8 +13,8 @@ from PIL import Image
 
 from photon import ModelLoadError
 from photon.__main__ import main
-from photon.commands.ask import read_image
 from photon.commands.draw import draw
+from photon.commands.verbs import read_image
 from tests import recorded
 
 OBJECT_SKILLS = ("point", "detect", "segment")
@@ -174,7 +174,7 @@ def test_an_interruption_is_quiet(picture: str, monkeypatch: pytest.MonkeyPatch)
     def interrupted(path: Path) -> Image.Image:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("photon.commands.ask.read_image", interrupted)
+    monkeypatch.setattr("photon.commands.verbs.read_image", interrupted)
     assert main(["point", picture, "cat"]) == 130
 
 

@@ -14,11 +14,10 @@ import uvicorn
 
 from app.server import build_app
 from app.settings import Settings
-from photon import ModelInfo, Progress
+from photon import SKILLS, ModelInfo, Progress
 from tests.app.live import StreamingEngine
 from tests.app.scripted import ANSWERS, BOX, ScriptedEngine, box
 
-SKILLS = ("point", "detect", "segment", "query", "caption")
 ABSENT = "The files of moondream3.1 are not on this machine; fetch them with: python -m photon download moondream3.1"
 SHELF = {
     "photon-tiny": ModelInfo("photon-tiny", 40_000_000, SKILLS[:3], on_disk=True, fits=True),

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from photon.errors import ModelLoadError
 from photon.masks import sam2
 from photon.masks.lazy import LazyMasks
-from photon.masks.published import mask_folder
+from photon.masks.mask_files import mask_folder
 from photon.masks.sam2 import Sam2
 from tests.masks.tiny_sam import SIDE, save_video_model, tiny_sam
 

@@ -68,7 +68,7 @@ TOKENS = (
         "pending values are kept by a row's place in the batch",
         (
             RUNNER,
-            "            row = slot.rows.device[:count, 0]\n            self._pending_ids[row] = ids\n",
+            "            row = slot.rows.device[:count, ROW]\n            self._pending_ids[row] = ids\n",
             "            row = torch.arange(count)\n            self._pending_ids[row] = ids\n",
         ),
     ),

@@ -16,7 +16,7 @@ from PIL import Image
 
 from photon import UnknownWordError
 from photon.training import evaluate
-from photon.training.asking import Sheet, marks_of
+from photon.training.answering import Sheet, marks_of
 from photon.training.data.backgrounds import Background
 from photon.training.data.compose import compose
 from photon.training.data.lexicon import Lexicon

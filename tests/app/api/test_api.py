@@ -16,10 +16,11 @@ from PIL import Image
 
 from app.api.body import max_body
 from app.api.problems import MAX_SENTENCE, ApiError, refused
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import (
+    SKILLS,
     DeviceError,
     EngineStoppedError,
     InvalidRequestError,
@@ -31,9 +32,8 @@ from photon import (
 from tests.app.live import StreamingEngine, data_url, picture
 from tests.app.scripted import ANSWERS
 
-SKILLS = ("point", "detect", "segment", "query", "caption")
 ABSENT = "The files of moondream2 are not on this machine; fetch them with: python -m photon download moondream2"
-SETTINGS = Settings(models=("photon-tiny", "moondream2"), max_image_mb=0.2, max_megapixels=1.0)
+SETTINGS = ServerSettings(models=("photon-tiny", "moondream2"), max_image_mb=0.2, max_megapixels=1.0)
 
 
 def look(names: Sequence[str]) -> list[ModelInfo]:
@@ -233,7 +233,7 @@ def test_base64_in_lines_is_read(client: TestClient) -> None:
 
 
 def test_a_body_over_the_limit_is_413(client: TestClient) -> None:
-    limit = max_body(Limits(max_mb=SETTINGS.max_image_mb))
+    limit = max_body(PictureLimits(max_mb=SETTINGS.max_image_mb))
     response = client.post("/v1/detect", content=b" " * (limit + 1))
     assert (response.status_code, "MB" in sentence(response)) == (413, True)
     assert client.post("/v1/detect", content=b" " * limit).status_code == 400
@@ -351,7 +351,7 @@ def test_a_request_is_answered_by_the_model_that_it_names() -> None:
         loaded = {model["id"]: model["loaded"] for model in client.get("/v1/models").json()["data"]}
         assert loaded == {"photon-tiny": True, "moondream2": True}
         models = client.app.state.models  # type: ignore[attr-defined]
-        assert [backend.in_use for backend in models.loaded()] == [False, False]
+        assert [holder.in_use for holder in models.loaded()] == [False, False]
     assert {name: [call.verb for call in engine.calls] for name, engine in engines.items()} == {
         "photon-tiny": ["query"],
         "moondream2": ["query", "query"],

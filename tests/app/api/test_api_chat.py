@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import StreamingEngine, data_url, picture
 from tests.app.scripted import ANSWERS
 
@@ -19,7 +19,7 @@ from tests.app.scripted import ANSWERS
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[TestClient, StreamingEngine]]:
     engine = StreamingEngine()
-    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
         yield client, engine

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import EngineConfig, Photon
 from tests.app.live import StreamingEngine, data_url, serving, wait_for
 from tests.paths import ROOT
@@ -35,7 +35,7 @@ def model() -> Iterator[Photon]:
 @pytest.fixture(scope="module")
 def url(model: Photon) -> Iterator[str]:
     model.close_for_good, model.close = model.close, lambda *_: None  # type: ignore[method-assign, attr-defined]
-    with serving(build_app(Settings(), lambda *_: model)) as url:  # type: ignore[arg-type, return-value]
+    with serving(build_app(ServerSettings(), lambda *_: model)) as url:  # type: ignore[arg-type, return-value]
         # A launched step is never broken off: with the picture's prefix cached, none takes long on this CPU.
         assert httpx.post(f"{url}/v1/query", json=question(reasoning=False), timeout=120).status_code == 200
         yield url
@@ -198,7 +198,7 @@ def test_a_full_queue_is_429(model: Photon, url: str) -> None:
 @pytest.mark.parametrize("declared", [True, False])
 def test_413_comes_before_the_body_is_read(declared: bool) -> None:
     """The client has sent next to nothing of its ten gigabytes, or a little more than the limit, when it is told."""
-    with serving(build_app(Settings(max_image_mb=0.1), lambda *_: StreamingEngine())) as url:
+    with serving(build_app(ServerSettings(max_image_mb=0.1), lambda *_: StreamingEngine())) as url:
         where = urlsplit(url)
         length = "Content-Length: 10000000000" if declared else "Transfer-Encoding: chunked"
         with socket.create_connection((where.hostname, where.port), timeout=10) as link:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import PATH, StreamingEngine, data_url, serving, wait_for
 from tests.app.scripted import BOX
 
@@ -19,7 +19,7 @@ from tests.app.scripted import BOX
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[str, StreamingEngine]]:
     engine = StreamingEngine()
-    with serving(build_app(Settings(), lambda *_: engine)) as url:
+    with serving(build_app(ServerSettings(), lambda *_: engine)) as url:
         yield url, engine
 
 

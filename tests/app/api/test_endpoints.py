@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import StreamingEngine, data_url, serving, wait_for
 
 NAMES = ["/point", "/detect", "/segment", "/query", "/caption"]
@@ -25,7 +25,7 @@ def engine() -> StreamingEngine:
 
 @pytest.fixture(scope="module")
 def client(engine: StreamingEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
         wait_for(lambda: client.get("/health").status_code == 200, "the engine is ready")
         yield client
 
@@ -125,7 +125,7 @@ def test_with_mcp_the_endpoints_are_tools_that_answer() -> None:
             detect = next(tool.name for tool in tools if tool.name.endswith("detect"))
             return tools, await session.call_tool(detect, {"image": data_url(), "object": "cat"})
 
-    with serving(build_app(Settings(), lambda *_: StreamingEngine(), mcp=True)) as url:
+    with serving(build_app(ServerSettings(), lambda *_: StreamingEngine(), mcp=True)) as url:
         tools, answer = asyncio.run(use(url))
     assert [tool.name.rpartition("_")[2] for tool in tools] == [name[1:] for name in NAMES]
     assert tools[0].inputSchema["properties"]["object"]["description"].startswith("What to look for")

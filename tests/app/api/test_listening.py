@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import StreamingEngine, data_url, serving, wait_for
 
 ABOUT = {"image": data_url(), "object": "cat"}
@@ -25,7 +25,7 @@ def engine() -> StreamingEngine:
 
 @pytest.fixture(scope="module")
 def url(engine: StreamingEngine) -> Iterator[str]:
-    with serving(build_app(Settings(), lambda *_: engine)) as url:
+    with serving(build_app(ServerSettings(), lambda *_: engine)) as url:
         yield f"{url}/gradio_api"
 
 

@@ -20,7 +20,7 @@ from PIL import Image
 
 from app.drawing.export import Answered, ExportError, annotated, coco, mask, svg
 from app.drawing.snippets import as_curl, as_python
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.question import Question
 from app.web.files import file_routes
@@ -209,7 +209,7 @@ def test_a_text_has_no_shapes_to_export() -> None:
 @pytest.fixture
 def client() -> TestClient:
     app = FastAPI()
-    app.state.store = PictureStore(Limits())
+    app.state.store = PictureStore(PictureLimits())
     app.include_router(file_routes(app.state.store, ()))
     return TestClient(app)
 

@@ -14,10 +14,10 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.engines.backend import Backend
-from app.engines.metrics import Metrics, StepTotals
+from app.engines.holder import EngineHolder
+from app.engines.metrics import Prometheus, StepTotals
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import AsyncStream, QueueFullError
 from tests.app.live import StreamingEngine, data_url
 from tests.app.scripted import ScriptedEngine, step_records
@@ -50,13 +50,13 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def value(metrics: Metrics, name: str, **labels: str) -> float:
+def value(metrics: Prometheus, name: str, **labels: str) -> float:
     return samples(metrics.text().decode()).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with TestClient(build_app(Settings(), lambda *_: CountingEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: CountingEngine())) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
         yield client
@@ -107,9 +107,9 @@ def test_requests_and_steps_are_counted(client: TestClient) -> None:
 
 
 def test_while_the_model_loads_or_is_missing_metrics_say_not_ready() -> None:
-    metrics = Metrics()
-    backend = Backend(ScriptedEngine, "photon-tiny")
-    metrics.watch(lambda: [backend])
+    metrics = Prometheus()
+    holder = EngineHolder(ScriptedEngine, "photon-tiny")
+    metrics.watch(lambda: [holder])
     got = samples(metrics.text().decode())
     assert got["photon_ready", (TINY,)] == 0
     assert ("photon_running_requests", (TINY,)) not in got
@@ -126,7 +126,7 @@ def test_while_the_model_loads_or_is_missing_metrics_say_not_ready() -> None:
     ],
 )
 def test_every_end_of_a_request_has_its_outcome(engine: StreamingEngine, name: str, outcome: str) -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     observed: Any = metrics.observed(engine)
 
     async def ask() -> None:
@@ -141,7 +141,7 @@ def test_every_end_of_a_request_has_its_outcome(engine: StreamingEngine, name: s
 
 
 def test_a_cancelled_request_is_counted_as_such() -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     observed: Any = metrics.observed(StreamingEngine(delay_s=30.0))
 
     async def ask() -> None:
@@ -158,7 +158,7 @@ def test_a_cancelled_request_is_counted_as_such() -> None:
 @pytest.mark.parametrize("skill", ["query", "caption", "segment"])
 @pytest.mark.parametrize(("end", "outcome"), [("read", "done"), ("leave", "cancelled"), ("fail", "failed")])
 def test_streams_are_counted_once_when_they_end(skill: str, end: str, outcome: str) -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     engine = StreamingEngine(delay_s=0.01, fail_after=1 if end == "fail" else None)
     observed: Any = metrics.observed(engine)
 
@@ -188,7 +188,7 @@ def test_streams_are_counted_once_when_they_end(skill: str, end: str, outcome: s
 
 def test_an_observed_engine_is_otherwise_the_engine_itself() -> None:
     engine = StreamingEngine(failure="lost")
-    observed = Metrics().observed(engine)
+    observed = Prometheus().observed(engine)
     assert (observed.failure, observed.healthy) == ("lost", False)
     assert observed.describe() == engine.describe()
     with pytest.raises(AttributeError):
@@ -212,61 +212,61 @@ def test_steps_of_another_engine_count_from_its_beginning() -> None:
     for count in (9, 3):
         engine = ScriptedEngine()
         engine._steps.extend(step_records(0, 1, 0.0, True, count=count))
-        backend = Backend(lambda engine=engine: engine)  # type: ignore[misc]
-        asyncio.run(_started(backend))
-        totals.collect(backend)
-        totals.collect(backend)
+        holder = EngineHolder(lambda engine=engine: engine)  # type: ignore[misc]
+        asyncio.run(_started(holder))
+        totals.collect(holder)
+        totals.collect(holder)
     assert (sum(totals.counts.values()), totals.missed) == (12, 0)
 
 
-async def _started(backend: Backend) -> None:
-    backend.start()
-    await backend.started()
+async def _started(holder: EngineHolder) -> None:
+    holder.start()
+    await holder.started()
 
 
 def test_steps_are_followed_without_a_scrape() -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     engine = ScriptedEngine()
-    backend = Backend(lambda: engine)
+    holder = EngineHolder(lambda: engine)
 
     async def run() -> None:
-        backend.start()
-        await backend.started()
+        holder.start()
+        await holder.started()
         await engine.adetect(IMAGE, "cat")
-        following = asyncio.create_task(metrics.follow(lambda: [backend]))
+        following = asyncio.create_task(metrics.follow(lambda: [holder]))
         await asyncio.sleep(0.05)
         following.cancel()
 
     asyncio.run(run())
-    assert metrics.steps[backend.name].tokens == 8
+    assert metrics.steps[holder.name].tokens == 8
 
 
 def test_each_model_has_its_own_figures_and_a_closed_one_keeps_its_counts() -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     engines = {name: ScriptedEngine(name) for name in ("one", "two")}
-    backends = [Backend(lambda name=name: engines[name], name) for name in engines]  # type: ignore[misc]
-    metrics.watch(lambda: backends)
+    holders = [EngineHolder(lambda name=name: engines[name], name) for name in engines]  # type: ignore[misc]
+    metrics.watch(lambda: holders)
 
     async def run() -> None:
-        for backend in backends:
-            backend.start()
-            await backend.started()
+        for holder in holders:
+            holder.start()
+            await holder.started()
         for name in ("one", "two", "two"):
             await engines[name].adetect(IMAGE, "cat")
 
     asyncio.run(run())
     assert [value(metrics, "photon_tokens_total", model=name) for name in engines] == [8, 16]
-    backends.pop()
+    holders.pop()
     assert [value(metrics, "photon_tokens_total", model=name) for name in engines] == [8, 16]
     assert value(metrics, "photon_ready", model="one") == 1
     assert ("photon_ready", (("model", "two"),)) not in samples(metrics.text().decode())
 
 
 def test_the_totals_do_not_keep_a_closed_engine_in_memory() -> None:
-    totals, backend = StepTotals(), Backend(ScriptedEngine)
-    asyncio.run(_started(backend))
-    totals.collect(backend)
-    gone = weakref.ref(backend.engine())
-    asyncio.run(backend.close())
+    totals, holder = StepTotals(), EngineHolder(ScriptedEngine)
+    asyncio.run(_started(holder))
+    totals.collect(holder)
+    gone = weakref.ref(holder.engine())
+    asyncio.run(holder.close())
     gc.collect()
     assert gone() is None

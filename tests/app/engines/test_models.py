@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from app.engines import models as module
-from app.engines.backend import Backend, NotReadyError, State
-from app.engines.metrics import Metrics
+from app.engines.holder import EngineHolder, NotReadyError, State
+from app.engines.metrics import Prometheus
 from app.engines.models import Models, UnknownModelError
 from photon import EngineConfig, ModelInfo, ModelLoadError, Photon, Progress
 from tests.app.scripted import ScriptedEngine
@@ -92,10 +92,10 @@ def run(models: Models, test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(whole())
 
 
-async def opened(models: Models, name: str, fetch: bool = False) -> Backend:
-    backend = await models.open(name, fetch)
-    await backend.started()
-    return backend
+async def opened(models: Models, name: str, fetch: bool = False) -> EngineHolder:
+    holder = await models.open(name, fetch)
+    await holder.started()
+    return holder
 
 
 def test_a_model_is_loaded_when_it_is_first_asked_for_and_then_shared(machine: Machine) -> None:
@@ -103,10 +103,10 @@ def test_a_model_is_loaded_when_it_is_first_asked_for_and_then_shared(machine: M
 
     async def test() -> None:
         assert machine.engines["middle"] == []
-        async with models.using("middle") as backend:
+        async with models.using("middle") as holder:
             with pytest.raises(NotReadyError, match=r"^Loading middle … \d s.* Ask again in a moment\.$"):
-                backend.engine()
-        await backend.started()
+                holder.engine()
+        await holder.started()
         first = await asyncio.gather(*(models.open("middle") for _ in range(3)))
         assert [one.engine() for one in first] == machine.engines["middle"] * 3
         async with models.using() as main:
@@ -133,18 +133,18 @@ def test_a_loading_model_tells_how_far_it_is_and_holds_up_nobody(machine: Machin
 
     async def test() -> None:
         machine.go.clear()
-        backend = await models.open("middle")
+        holder = await models.open("middle")
         for _ in range(200):
             await asyncio.sleep(0.01)
-            if backend.progress[1]:
+            if holder.progress[1]:
                 break
-        assert backend.progress[1] == 0.5
-        assert "(50%)" in backend.reason
+        assert holder.progress[1] == 0.5
+        assert "(50%)" in holder.reason
         async with models.using() as main:
             assert (await main.engine().adetect(_Picture, "cat"))["objects"]
         machine.go.set()
-        await backend.started()
-        assert backend.state is State.READY
+        await holder.started()
+        assert holder.state is State.READY
 
     run(models, test())
 
@@ -160,7 +160,7 @@ def test_the_longest_idle_one_is_closed_for_the_next(machine: Machine) -> None:
         async with models.using("middle"):
             pass
         await opened(models, "absent")
-        assert [backend.name for backend in models.loaded()] == ["photon-tiny", "middle", "absent"]
+        assert [holder.name for holder in models.loaded()] == ["photon-tiny", "middle", "absent"]
         assert machine.engines["large"][0].closed
         assert not machine.engines["middle"][0].closed
 
@@ -214,7 +214,7 @@ def test_where_the_memory_is_not_known_one_more_than_the_main_one_is_kept() -> N
     async def test() -> None:
         await opened(models, "middle")
         await opened(models, "large")
-        assert [backend.name for backend in models.loaded()] == ["photon-tiny", "large"]
+        assert [holder.name for holder in models.loaded()] == ["photon-tiny", "large"]
         assert machine.engines["middle"][0].closed
 
     run(models, test())
@@ -233,18 +233,18 @@ def test_files_are_fetched_only_where_that_is_allowed_and_asked_for(machine: Mac
     models = machine.models("photon-tiny", "absent", may_fetch=True)
 
     async def fetches() -> None:
-        assert [choice.fetches for choice in await models.choices()] == [False, True]
+        assert [choice.fetches for choice in await models.offers()] == [False, True]
         machine.go.clear()
-        backend = await models.open("absent", fetch=True)
+        holder = await models.open("absent", fetch=True)
         for _ in range(200):
             await asyncio.sleep(0.01)
-            if backend.progress[1]:
+            if holder.progress[1]:
                 break
-        assert backend.progress[0].startswith("Fetching absent …")
+        assert holder.progress[0].startswith("Fetching absent …")
         machine.go.set()
-        await backend.started()
-        assert backend.state is State.READY
-        assert [choice.fetches for choice in await models.choices()] == [False, False]
+        await holder.started()
+        assert holder.state is State.READY
+        assert [choice.fetches for choice in await models.offers()] == [False, False]
 
     run(models, fetches())
     assert machine.fetched == ["absent"]
@@ -280,26 +280,26 @@ def test_choices_say_what_may_be_chosen_and_why_not(machine: Machine) -> None:
 
     async def test() -> None:
         machine.memory = 9
-        tiny, middle, huge, absent = await models.choices()
+        tiny, middle, huge, absent = await models.offers()
         assert (tiny.state, middle.state, huge.state, absent.state) == (State.READY, None, None, None)
         assert (tiny.refusal, middle.refusal, huge.refusal) == ("", "", "huge is too large.")
         assert absent.refusal == "fetch it with: python -m photon download absent"
         await opened(models, "middle")
-        assert [choice.state for choice in await models.choices()][1] is State.READY
+        assert [choice.state for choice in await models.offers()][1] is State.READY
 
     run(models, test())
 
 
 def test_a_closed_models_weights_leave_the_memory() -> None:
-    metrics = Metrics()
+    metrics = Prometheus()
     folder = str(ROOT / "tests/data/parity/md2")
-    backend = Backend(lambda: metrics.observed(Photon.load(folder, EngineConfig(device="cpu", threads=1))), "md2")
-    metrics.watch(lambda: [backend])
+    holder = EngineHolder(lambda: metrics.observed(Photon.load(folder, EngineConfig(device="cpu", threads=1))), "md2")
+    metrics.watch(lambda: [holder])
 
     async def use() -> weakref.ref[Any]:
-        backend.start()
-        await backend.started()
-        engine: Any = backend.engine()
+        holder.start()
+        await holder.started()
+        engine: Any = holder.engine()
         await engine.adetect(np.zeros((40, 60, 3), np.uint8), "cat")
         async for _ in (await engine.aquery(question="Why?", stream=True))["answer"]:
             pass
@@ -309,7 +309,7 @@ def test_a_closed_models_weights_leave_the_memory() -> None:
     async def use_and_close() -> weakref.ref[Any]:
         weights = await use()
         assert weights() is not None
-        await backend.close()
+        await holder.close()
         await asyncio.to_thread(gc.collect)
         return weights
 

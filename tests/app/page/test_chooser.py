@@ -11,8 +11,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from app.engines.backend import Backend, NotReadyError
-from app.engines.models import Choice, Models
+from app.engines.holder import EngineHolder, NotReadyError
+from app.engines.models import Models, Offer
 from app.page.chooser import Chooser, lacking, on_model
 from photon import ModelInfo, ModelLoadError, Progress
 from tests.app.scripted import ScriptedEngine
@@ -110,17 +110,17 @@ def test_what_cannot_be_had_leaves_the_old_model_and_says_why(models: Models, na
 
 
 def test_a_task_that_waits_for_a_second_model_is_disabled_with_what_to_do() -> None:
-    found = lacking("both", [Choice(replace(TINY, name="both", skills=("detect", "segment"), lacks=OUTLINES), None)])
+    found = lacking("both", [Offer(replace(TINY, name="both", skills=("detect", "segment"), lacks=OUTLINES), None)])
     assert found["unable"]["Segment"] == OUTLINES["segment"]
     assert found["lines"] == ["both cannot point or query or caption.", OUTLINES["segment"]]
 
 
 def test_each_visitors_listener_works_on_their_own_model_and_holds_it(models: Models) -> None:
-    def listen(backend: Backend) -> Any:
+    def listen(holder: EngineHolder) -> Any:
         async def outputs(word: str) -> Any:
-            yield word, backend.engine().describe()["model"], backend.in_use
+            yield word, holder.engine().describe()["model"], holder.in_use
             await asyncio.sleep(0.01)
-            yield word, backend.engine().describe()["model"], backend.in_use
+            yield word, holder.engine().describe()["model"], holder.in_use
 
         return outputs
 
@@ -132,17 +132,17 @@ def test_each_visitors_listener_works_on_their_own_model_and_holds_it(models: Mo
             return [output async for output in listener(model, "cat")]
 
         both = await asyncio.gather(one("large"), one("photon-tiny"))
-        assert not any(backend.in_use for backend in models.loaded())
+        assert not any(holder.in_use for holder in models.loaded())
         return both
 
     assert run(models, visitors()) == [[("cat", "large", True)] * 2, [("cat", "photon-tiny", True)] * 2]
 
 
 def test_a_visitor_who_leaves_gives_the_model_back(models: Models) -> None:
-    def listen(backend: Backend) -> Any:
+    def listen(holder: EngineHolder) -> Any:
         async def outputs() -> Any:
             while True:
-                yield backend.name
+                yield holder.name
                 await asyncio.sleep(0)
 
         return outputs
@@ -158,10 +158,10 @@ def test_a_visitor_who_leaves_gives_the_model_back(models: Models) -> None:
 
 
 def test_while_a_model_loads_its_listener_is_told(models: Models) -> None:
-    def listen(backend: Backend) -> Any:
+    def listen(holder: EngineHolder) -> Any:
         async def outputs() -> Any:
             try:
-                backend.engine()
+                holder.engine()
             except NotReadyError as error:
                 yield str(error)
 

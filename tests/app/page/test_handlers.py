@@ -16,11 +16,11 @@ import gradio as gr
 import pytest
 from PIL import Image
 
-from app.engines.backend import Backend
+from app.engines.holder import EngineHolder
 from app.page.handlers import TAKEN, Handlers
 from app.page.turn import Turn
 from app.pictures.fetch import Fetched, Fetcher
-from app.pictures.ingest import Limits, PictureError
+from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import Picture, PictureStore
 from app.questions.examples import Example
 from photon import EngineConfig, ModelLoadError, Photon, QueueFullError, Result
@@ -57,21 +57,21 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture
 def handlers(engine: ScriptedEngine, tmp_path: Path) -> Iterator[Handlers]:
-    backend = Backend(lambda: engine)
-    asyncio.run(_started(backend))
-    limits = Limits()
+    holder = EngineHolder(lambda: engine)
+    asyncio.run(_started(holder))
+    limits = PictureLimits()
     (tmp_path / "example.png").write_bytes(png())
     uploads = tmp_path / "uploads"
     uploads.mkdir()
     example = Example(tmp_path / "example.png", "An example", "cup", "Point", "Nobody (CC0)")
     store = PictureStore(limits)
-    yield Handlers(backend, store, limits, (example,), uploads, Web(limits))
+    yield Handlers(holder, store, limits, (example,), uploads, Web(limits))
     store.close()
 
 
-async def _started(backend: Backend) -> None:
-    backend.start()
-    await backend.started()
+async def _started(holder: EngineHolder) -> None:
+    holder.start()
+    await holder.started()
 
 
 def upload(handlers: Handlers, data: bytes, name: str = "p.png") -> Path:
@@ -209,12 +209,12 @@ def test_a_text_is_shown_while_it_is_written(handlers: Handlers, monkeypatch: py
     monkeypatch.setattr("app.page.handlers.HEARTBEAT_S", 0.01)
     monkeypatch.setattr("app.page.handlers.WORDS_S", 0.01)
     model = PARITY / "md2"
-    backend = Backend(lambda: Photon.load(str(model), EngineConfig(device="cpu", threads=1)))
-    asyncio.run(_started(backend))
+    holder = EngineHolder(lambda: Photon.load(str(model), EngineConfig(device="cpu", threads=1)))
+    asyncio.run(_started(holder))
     file = upload(handlers, (model / "image.png").read_bytes())
     picture = asyncio.run(handlers.take_upload(str(file), Turn()))[PICTURE_AT]
-    outputs = run(replace(handlers, backend=backend), picture, "Caption", "", True, 50, None, 0.0, Turn())
-    asyncio.run(backend.close())
+    outputs = run(replace(handlers, holder=holder), picture, "Caption", "", True, 50, None, 0.0, Turn())
+    asyncio.run(holder.close())
     shown = [results for *_, results, _ in outputs if "note" in results]
     texts = [results["note"] for results in shown]
     assert len(texts) > 3
@@ -274,9 +274,9 @@ async def visits(handlers: Handlers) -> list[tuple[Any, Any]]:
 
 def test_a_page_that_is_opened_while_the_model_loads_hears_when_it_is_there(handlers: Handlers) -> None:
     async def whole() -> list[tuple[Any, Any]]:
-        backend = Backend(lambda: ScriptedEngine())
-        backend.start()
-        return await visits(replace(handlers, backend=backend))
+        holder = EngineHolder(lambda: ScriptedEngine())
+        holder.start()
+        return await visits(replace(handlers, holder=holder))
 
     (first, _), *_, (last, notes) = asyncio.run(whole())
     assert first["problem"].startswith("Loading")
@@ -288,10 +288,10 @@ def test_without_an_engine_its_reason_is_the_answer(tmp_path: Path) -> None:
     def missing() -> Any:
         raise ModelLoadError("The weights are missing.")
 
-    backend = Backend(missing)
-    asyncio.run(_started(backend))
-    store = PictureStore(Limits())
-    made = Handlers(backend, store, Limits(), (), tmp_path, Web(Limits()))
+    holder = EngineHolder(missing)
+    asyncio.run(_started(holder))
+    store = PictureStore(PictureLimits())
+    made = Handlers(holder, store, PictureLimits(), (), tmp_path, Web(PictureLimits()))
     (tmp_path / "p.png").write_bytes(png())
     picture = asyncio.run(made.take_upload(str(tmp_path / "p.png"), Turn()))[PICTURE_AT]
     *_, last = run(made, picture, "Point", "cat", True, 50, None, 0.0, Turn())

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from app.engines.backend import Backend
+from app.engines.holder import EngineHolder
 from app.page.race_view import EVEN, MANY, RaceView
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from app.pictures.store import Picture, PictureStore
 from tests.app.scripted import ScriptedEngine
 
@@ -25,14 +25,14 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture
 def view(engine: ScriptedEngine) -> Iterator[RaceView]:
-    backend = Backend(lambda: engine)
+    holder = EngineHolder(lambda: engine)
 
     async def started() -> None:
-        backend.start()
-        await backend.started()
+        holder.start()
+        await holder.started()
 
     asyncio.run(started())
-    made = RaceView(backend, PictureStore(Limits()))
+    made = RaceView(holder, PictureStore(PictureLimits()))
     yield made
     made.store.close()
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from app.page import ui
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import data_url, wait_for
 from tests.app.scripted import ScriptedEngine
 
@@ -39,7 +39,7 @@ def call(client: TestClient) -> None:
 
 def test_only_the_latest_visitors_are_kept_and_no_program_takes_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui, "SESSIONS", 3)
-    app = build_app(Settings(), lambda *_: ScriptedEngine())
+    app = build_app(ServerSettings(), lambda *_: ScriptedEngine())
     with TestClient(app) as client:
         wait_for(lambda: client.get("/health").status_code == 200, "the engine is ready")
         visitors = [visit(client) for _ in range(8)]

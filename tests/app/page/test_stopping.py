@@ -8,13 +8,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import StreamingEngine
 
 
 @pytest.fixture(scope="module")
 def listeners() -> dict[int, dict[str, Any]]:
-    with TestClient(build_app(Settings(), lambda *_: StreamingEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: StreamingEngine())) as client:
         return {one["id"]: one for one in client.get("/config").json()["dependencies"]}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.pictures import fetch
 from app.pictures.fetch import Fetcher, file_name, is_public
-from app.pictures.ingest import Limits, PictureError, PictureTooLargeError
+from app.pictures.ingest import PictureError, PictureLimits, PictureTooLargeError
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_not_a_web_address_is_refused(url: str, words: str) -> None:
         raise AssertionError("looked up a name that must be refused")
 
     with pytest.raises(PictureError, match=words):
-        Fetcher(Limits(), resolve=never).fetch(url)
+        Fetcher(PictureLimits(), resolve=never).fetch(url)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_what_is_not_a_web_address_is_refused(url: str, words: str) -> None:
 )
 def test_every_spelling_of_a_private_address_is_refused(url: str) -> None:
     with pytest.raises(PictureError, match=r"private network|was not found"):
-        Fetcher(Limits()).fetch(url)
+        Fetcher(PictureLimits()).fetch(url)
 
 
 def test_one_private_address_among_several_is_enough_to_refuse() -> None:
-    fetcher = Fetcher(Limits(), resolve=lambda host, port: ["93.184.216.34", "10.0.0.1"])
+    fetcher = Fetcher(PictureLimits(), resolve=lambda host, port: ["93.184.216.34", "10.0.0.1"])
     with pytest.raises(PictureError, match="private network"):
         fetcher.fetch("http://rebinding.example/a.png")
 
@@ -105,7 +105,7 @@ def test_an_unknown_host_is_said() -> None:
         raise socket.gaierror
 
     with pytest.raises(PictureError, match=r"nowhere\.example was not found"):
-        Fetcher(Limits(), resolve=unknown).fetch("http://nowhere.example/a.png")
+        Fetcher(PictureLimits(), resolve=unknown).fetch("http://nowhere.example/a.png")
 
 
 class Site(BaseHTTPRequestHandler):
@@ -164,7 +164,9 @@ def site(port: int, looked_up: list[str], monkeypatch: pytest.MonkeyPatch) -> Ca
         looked_up.append(host)
         return ["10.0.0.1"] if host == "private.example" else ["127.0.0.1"]
 
-    fetcher = Fetcher(Limits(max_mb=0.002), resolve, lambda address: address == "127.0.0.1", frozenset({port, 80}))
+    fetcher = Fetcher(
+        PictureLimits(max_mb=0.002), resolve, lambda address: address == "127.0.0.1", frozenset({port, 80})
+    )
     return lambda path: fetcher.fetch(f"http://site.example:{port}{path}")
 
 
@@ -206,7 +208,7 @@ def test_a_host_that_does_not_answer_is_said() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
-    fetcher = Fetcher(Limits(), lambda h, p: ["127.0.0.1"], lambda address: True, frozenset({port}))
+    fetcher = Fetcher(PictureLimits(), lambda h, p: ["127.0.0.1"], lambda address: True, frozenset({port}))
     with pytest.raises(PictureError, match="did not answer"):
         fetcher.fetch(f"http://silent.example:{port}/")
 
@@ -221,7 +223,7 @@ def test_the_connection_goes_to_the_checked_address(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(socket, "create_connection", connect)
     for url in ("http://a.example/x.png", "https://a.example/x.png"):
         with pytest.raises(PictureError):
-            Fetcher(Limits(), lambda host, port: ["93.184.216.34"]).fetch(url)
+            Fetcher(PictureLimits(), lambda host, port: ["93.184.216.34"]).fetch(url)
     assert reached == [("93.184.216.34", 80), ("93.184.216.34", 443)]
 
 

@@ -15,15 +15,15 @@ from PIL import Image
 
 from app.pictures.ingest import (
     DamagedPictureError,
-    Limits,
     NotAPictureError,
     PictureError,
+    PictureLimits,
     PictureTooLargeError,
     decode_picture,
     read_picture,
 )
 
-LIMITS = Limits()
+LIMITS = PictureLimits()
 RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 200, 30), (30, 30, 200), (255, 255, 255)
 
 
@@ -253,16 +253,16 @@ def test_limits_are_checked_before_decoding(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", forbidden)
     with pytest.raises(PictureTooLargeError):
-        decode_picture(saved(Image.new("RGB", (60, 60)), "PNG"), Limits(max_megapixels=0.003))
+        decode_picture(saved(Image.new("RGB", (60, 60)), "PNG"), PictureLimits(max_megapixels=0.003))
 
 
 def test_limits_come_from_the_caller() -> None:
     data = saved(corners(), "PNG")
     with pytest.raises(PictureTooLargeError, match=r"0\.0 megapixels; at most 0\.001"):
-        decode_picture(data, Limits(max_megapixels=0.001))
+        decode_picture(data, PictureLimits(max_megapixels=0.001))
     with pytest.raises(PictureTooLargeError, match="MB"):
-        decode_picture(data, Limits(max_mb=len(data) / 1e6 - 1e-6))
-    assert_corners(decode_picture(data, Limits(max_mb=len(data) / 1e6, max_megapixels=48 * 32 / 1e6)))
+        decode_picture(data, PictureLimits(max_mb=len(data) / 1e6 - 1e-6))
+    assert_corners(decode_picture(data, PictureLimits(max_mb=len(data) / 1e6, max_megapixels=48 * 32 / 1e6)))
 
 
 def test_a_file_that_is_gone_or_too_large(tmp_path: Path) -> None:

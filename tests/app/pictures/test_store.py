@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.pictures.ingest import Limits, PictureError
+from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import SHOWN_SIDE, PictureStore
 
 
@@ -33,7 +33,7 @@ def make(clock: Clock) -> Iterator[Callable[..., PictureStore]]:
     stores: list[PictureStore] = []
 
     def build(**options: float) -> PictureStore:
-        stores.append(PictureStore(Limits(), clock=clock, **options))  # type: ignore[arg-type]
+        stores.append(PictureStore(PictureLimits(), clock=clock, **options))  # type: ignore[arg-type]
         return stores[-1]
 
     yield build

@@ -15,9 +15,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.engines.backend import Backend
+from app.engines.holder import EngineHolder
 from app.page.batch_view import BatchView
-from app.pictures.ingest import Limits
+from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.question import Question, QuestionError
 from app.runs.batch import IN_FLIGHT, MAX_PICTURES, Row, run_batch
@@ -44,7 +44,7 @@ def run(engine: ScriptedEngine, paths: list[Path], archive: io.BytesIO) -> list[
     async def collect() -> list[Row | None]:
         rows: list[Row | None] = []
         with zipfile.ZipFile(archive, "w") as zipped:
-            async for part in run_batch(engine, paths, QUESTION, Limits(), zipped):
+            async for part in run_batch(engine, paths, QUESTION, PictureLimits(), zipped):
                 rows = part
         return rows
 
@@ -82,7 +82,7 @@ def test_no_more_than_the_engines_batch_is_in_flight(tmp_path: Path) -> None:
     async def watch() -> None:
         nonlocal most
         with zipfile.ZipFile(io.BytesIO(), "w") as zipped:
-            async for _ in run_batch(engine, pictures(tmp_path, 40), QUESTION, Limits(), zipped):
+            async for _ in run_batch(engine, pictures(tmp_path, 40), QUESTION, PictureLimits(), zipped):
                 most = max(most, engine.stats()["running"])
 
     asyncio.run(watch())
@@ -100,14 +100,14 @@ def test_no_pictures_and_too_many_are_refused(tmp_path: Path, count: int, words:
 
 @pytest.fixture
 def view() -> Iterator[BatchView]:
-    backend = Backend(ScriptedEngine)
+    holder = EngineHolder(ScriptedEngine)
 
     async def started() -> None:
-        backend.start()
-        await backend.started()
+        holder.start()
+        await holder.started()
 
     asyncio.run(started())
-    made = BatchView(backend, PictureStore(Limits()))
+    made = BatchView(holder, PictureStore(PictureLimits()))
     yield made
     made.store.close()
 
@@ -142,7 +142,7 @@ def test_what_is_missing_is_said(view: BatchView, files: list[str] | None, names
 
 
 def test_leaving_a_batch_leaves_no_file(view: BatchView, tmp_path: Path) -> None:
-    engine = view.backend.engine()
+    engine = view.holder.engine()
     assert isinstance(engine, ScriptedEngine)
     engine.delay_s = 30
     files = [str(path) for path in pictures(tmp_path, 2)]

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from app.web import auth
 from app.web.auth import COOKIE
 from tests.app.live import data_url, serving
@@ -24,7 +24,7 @@ ASK = {"image_url": data_url(), "object": "cat"}
 
 @pytest.fixture(scope="module")
 def app() -> Iterator[Any]:
-    app = build_app(Settings(api_key=KEY), scripted)
+    app = build_app(ServerSettings(api_key=KEY), scripted)
     with TestClient(app) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
@@ -49,7 +49,7 @@ def visitor(client: TestClient) -> TestClient:
     [{"X-Moondream-Auth": "plain"}, {"Authorization": "Bearer plain"}, {"Authorization": "bearer  plain"}],
 )
 def test_programs_send_the_key_in_either_header(headers: dict[str, str]) -> None:
-    with TestClient(build_app(Settings(api_key="plain"), scripted)) as client:
+    with TestClient(build_app(ServerSettings(api_key="plain"), scripted)) as client:
         while client.get("/health").json()["status"] == "starting":
             time.sleep(0.01)
         assert client.post("/v1/detect", json=ASK).status_code == 401
@@ -148,7 +148,7 @@ def test_forged_and_broken_cookies_open_nothing(client: TestClient, cookie: str)
 
 
 def test_sessions_of_another_process_open_nothing(visitor: TestClient) -> None:
-    other = TestClient(build_app(Settings(api_key=KEY), scripted))
+    other = TestClient(build_app(ServerSettings(api_key=KEY), scripted))
     other.cookies.set(COOKIE, visitor.cookies[COOKIE])
     assert other.get("/config").status_code == 401
 
@@ -185,7 +185,7 @@ def test_web_sockets_are_closed(client: TestClient) -> None:
 
 
 def test_without_a_key_everything_is_open() -> None:
-    with TestClient(build_app(Settings(), scripted)) as client:
+    with TestClient(build_app(ServerSettings(), scripted)) as client:
         assert client.get("/config").status_code == 200
         assert client.get("/metrics").status_code == 200
 
@@ -194,7 +194,7 @@ def test_without_a_key_everything_is_open() -> None:
 def test_in_a_browser_the_login_leads_to_a_page_that_works() -> None:
     from playwright.sync_api import sync_playwright
 
-    with serving(build_app(Settings(api_key=KEY), scripted)) as url, sync_playwright() as driver:
+    with serving(build_app(ServerSettings(api_key=KEY), scripted)) as url, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
         problems: list[str] = []

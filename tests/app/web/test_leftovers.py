@@ -13,7 +13,7 @@ from PIL import Image
 
 from app.page import ui
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from tests.app.live import wait_for
 from tests.app.scripted import ScriptedEngine
 from tests.paths import ROOT
@@ -28,14 +28,14 @@ def upload(client: TestClient, name: str = "picture.png") -> Path:
 def test_uploads_are_removed_after_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui, "CACHE_S", 1)
     monkeypatch.setattr(ui, "SWEEP_S", 1)
-    with TestClient(build_app(Settings(), lambda *_: ScriptedEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: ScriptedEngine())) as client:
         path = upload(client)
         assert path.is_file()
         wait_for(lambda: not path.exists(), "the upload is removed")
 
 
 def test_uploads_go_with_the_server() -> None:
-    with TestClient(build_app(Settings(), lambda *_: ScriptedEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: ScriptedEngine())) as client:
         path = upload(client)
         assert path.is_file()
     assert not path.exists()
@@ -43,7 +43,7 @@ def test_uploads_go_with_the_server() -> None:
 
 @pytest.mark.parametrize("path", ["/etc/passwd", str(ROOT / "requirements.txt"), "../app.py"])
 def test_no_other_file_can_be_fetched(path: str) -> None:
-    with TestClient(build_app(Settings(), lambda *_: ScriptedEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: ScriptedEngine())) as client:
         assert client.get(f"/gradio_api/file={path}").status_code in (403, 404)
         assert client.get(f"/gradio_api/file={upload(client)}").status_code == 200
 
@@ -51,7 +51,7 @@ def test_no_other_file_can_be_fetched(path: str) -> None:
 @pytest.mark.parametrize("name", ["../../evil.png", "/tmp/evil.png", "..\\evil.png", "<img src=x>.png"])
 def test_an_upload_stays_in_its_folder_whatever_its_name(name: str) -> None:
 
-    with TestClient(build_app(Settings(), lambda *_: ScriptedEngine())) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: ScriptedEngine())) as client:
         path = upload(client, name)
         assert path.resolve().is_relative_to(Path(get_upload_folder()).resolve())
 
@@ -80,7 +80,7 @@ def test_no_listener_reads_what_was_not_uploaded(tmp_path: Path, monkeypatch: py
     forged = {"path": path, "meta": {"_type": "gradio.FileData"}}
     given = {"image": forged, "file": [forged], "slider": 4, "textbox": "cat", "radio": "Detect"}
     engine = ScriptedEngine()
-    with TestClient(build_app(Settings(), lambda *_: engine)) as client:
+    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
         listeners = listeners_of_files(client)
         assert len(listeners) == 3  # a picture is taken, a batch is asked about, a batch races
         for listener in listeners:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageOps
 
+from photon import to_rgb
 from photon.commands.draw import draw
-from photon.engine.pixels import to_rgb
 from photon.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from photon import Metrics, Photon, Result, Stream
 
-OBJECT_SKILLS = {
+OBJECT_HELP = {
     "point": "where the objects are, a point each",
     "detect": "boxes around the objects",
     "segment": "outlines of the objects",
 }
-TEXT_SKILLS = {"query": "a question about the picture", "caption": "what the picture shows"}
+TEXT_HELP = {"query": "a question about the picture", "caption": "what the picture shows"}
 LENGTHS = ("short", "normal", "long")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for skill, about in {**OBJECT_SKILLS, **TEXT_SKILLS}.items():
+    for skill, about in {**OBJECT_HELP, **TEXT_HELP}.items():
         parser = commands.add_parser(skill, help=about, description=f"{about[0].upper()}{about[1:]}.")
         parser.add_argument("image", type=Path, metavar="IMAGE")
-        if skill in OBJECT_SKILLS:
+        if skill in OBJECT_HELP:
             parser.add_argument("text", metavar="OBJECT", help="what to look for, for example 'cat'")
             parser.add_argument("--draw", type=Path, metavar="OUT.png", help="write the picture with the answer on it")
             parser.add_argument("--max-objects", type=int, metavar="N")
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     from photon import EngineConfig, Photon
 
     with Photon.load(options.model, EngineConfig(device=options.device, threads=options.threads)) as model:
-        if options.command in TEXT_SKILLS and not options.json:
+        if options.command in TEXT_HELP and not options.json:
             tell(_ask(model, image, options, stream=True))
             return
         result = _ask(model, image, options)

@@ -9,7 +9,7 @@ from typing import Any
 from app.api.body import flag_of, text_of
 from app.api.images import ImageReader
 from app.api.problems import ApiError
-from app.engines.backend import Engine
+from app.engines.holder import Engine
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Skill:
 
 
 _COMMON = ("settings", "pipelined")
-SKILLS = {
+VERBS = {
     skill.name: skill
     for skill in (
         Skill("point", "object", options=("spatial_refs", *_COMMON)),
@@ -37,7 +37,7 @@ SKILLS = {
 
 
 @dataclass(frozen=True)
-class Ask:
+class VerbCall:
     """One call of a verb of the engine; `arguments` are its keyword arguments."""
 
     skill: Skill
@@ -50,7 +50,7 @@ class Ask:
         return await verb(**self.arguments, **({"stream": True} if self.stream else {}))
 
 
-async def read_ask(skill: Skill, body: Mapping[str, Any], engine: Engine, images: ImageReader) -> Ask:
+async def read_call(skill: Skill, body: Mapping[str, Any], engine: Engine, images: ImageReader) -> VerbCall:
     """The ask in a JSON body with the official client's fields. Raises ApiError and PictureError."""
     arguments = {name: body[name] for name in skill.options if body.get(name) is not None}
     if skill.text is not None:
@@ -61,4 +61,4 @@ async def read_ask(skill: Skill, body: Mapping[str, Any], engine: Engine, images
     url = body.get("image_url")
     if url is not None or skill.needs_image:
         arguments["image"] = await images.read(engine, url)
-    return Ask(skill, arguments, stream)
+    return VerbCall(skill, arguments, stream)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import EngineConfig, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ BEAT_S = 0.25  # how often whoever waits for the engine hears how far it is
 Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=, ticket=)
 
 
-class Vocabulary(Protocol):
+class NameList(Protocol):
     """The closed list of names of a small model."""
 
     @property
@@ -77,7 +77,7 @@ class State(Enum):
     FAILED = "failed"
 
 
-class Backend:
+class EngineHolder:
     """Loads the engine in the background, answers what state it is in, counts who uses it, and closes it.
 
     `note` is a sentence about where the engine runs, for everybody who asks.
@@ -97,7 +97,7 @@ class Backend:
         self.begin("Loading")
 
     @classmethod
-    def refusing(cls, name: str, error: NotReadyError) -> Backend:
+    def refusing(cls, name: str, error: NotReadyError) -> EngineHolder:
         """One that has no engine and says why."""
         made = cls(lambda: _no_engine(error), name)
         made._problem, made._refusal = str(error), type(error)
@@ -215,7 +215,7 @@ def _no_engine(error: NotReadyError) -> Engine:
     raise error
 
 
-def engine_config(settings: Settings) -> EngineConfig:
+def engine_config(settings: ServerSettings) -> EngineConfig:
     """How the settings want an engine of any model set up."""
     return EngineConfig(
         device=settings.device,
