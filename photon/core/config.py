@@ -13,12 +13,15 @@ DTYPES = ("float32", "bfloat16", "float16")
 class EngineConfig:
     """Raises `InvalidRequestError` for values outside their range.
 
-    device "auto" takes CUDA where there is one; dtype None is bfloat16 there and float32 on a CPU; threads None is
-    one for a small model on a CPU and all cores for others; kv_pages None sizes the cache by max_batch and the model's
-    context within kv_memory_mb (on a CPU decoding rows take up to half as much beside it). max_adapters is how many
-    LoRA adapters may be in use at once; queue is how many requests may wait. parity follows the recorded habits of the
-    public reference in sampling (docs/model.md 7.1, 10). mask_model outlines what a model without a segment skill
-    detects: sam2.1-small, sam2.1-large or a folder.
+    device: "auto" takes CUDA where there is one. dtype: None is bfloat16 there and float32 on a CPU. threads of a
+    forward on a CPU: None is one for a small model and all cores for others.
+    max_batch rows decode together, and queue requests may wait. A prefill launch takes at most max_prefill_tokens
+    prompt tokens (padded; a longer prompt goes alone) and max_prefill_images new pictures; preprocess_threads cut them.
+    kv_pages of page_size positions: None sizes the cache by max_batch and the model's context within kv_memory_mb MiB
+    (on a CPU decoding rows take up to half as much beside it).
+    max_adapters LoRA adapters, of at most max_adapter_rank, may be in use at once. The last trace_steps step records
+    are kept. parity follows the recorded habits of the public reference in sampling (docs/model.md 7.1, 10).
+    mask_model outlines what a model without a segment skill detects: sam2.1-small, sam2.1-large or a folder.
     """
 
     device: str = "auto"

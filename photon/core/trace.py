@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from photon.core.request import Mode
@@ -41,7 +42,6 @@ class StepRecord(NamedTuple):
     @property
     def host_s(self) -> float:
         """The host's bookkeeping: launch, finalize and commit, without its wait for the copy."""
-        waited = min(max(self.copy_end_s, self.commit_start_s), self.commit_end_s) - self.commit_start_s
         return (
             self.launch_end_s
             - self.launch_start_s
@@ -49,20 +49,29 @@ class StepRecord(NamedTuple):
             - self.finalize_start_s
             + self.commit_end_s
             - self.commit_start_s
-            - waited
+            - self.waited_s
         )
+
+    @property
+    def waited_s(self) -> float:
+        """How long the commit waited for the step's copy."""
+        return min(max(self.copy_end_s, self.commit_start_s), self.commit_end_s) - self.commit_start_s
 
 
 class Trace:
     """The last `size` step records; written by the engine thread, read by any."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, tell: Callable[[StepRecord], None] | None = None) -> None:
+        """`tell` is called with each record, on the engine thread."""
+        self._tell = tell
         self._records: deque[StepRecord] = deque(maxlen=size)
         self._lock = threading.Lock()
 
     def add(self, record: StepRecord) -> None:
         with self._lock:
             self._records.append(record)
+        if self._tell:
+            self._tell(record)
 
     def since(self, step: int) -> list[StepRecord]:
         """Records with an index of at least `step`, in order."""

@@ -11,6 +11,7 @@ from photon.core.config import EngineConfig
 from photon.core.step import SLOTS
 from photon.core.trace import Trace
 from photon.devices import Device
+from photon.engine.tick_log import tick_log
 from photon.memory.adapter_slots import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
@@ -88,6 +89,6 @@ def build_core(
     limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
     reservations = Reservations(rows, pages, prefixes, AdapterSlots(config.max_adapters), config.page_size)
     admission = Admission(limits, reservations, preparation)
-    trace = Trace(config.trace_steps)
+    trace = Trace(config.trace_steps, tick_log())
     scheduler = Scheduler(runner, admission, preparation, reservations, trace, device.now, shape.eos_id)
     return Core(scheduler, admission, reservations, runner, trace)

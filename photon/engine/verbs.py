@@ -159,6 +159,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
+        """`caption` for asyncio; see `aquery`."""
         ask = self.arguments.ask("caption", image, length, settings, None, pipelined, stream)
         return await self._atext(ask, "caption", ticket)
 
@@ -172,6 +173,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
+        """`point` for asyncio; see `aquery`."""
         return await self._await(self.arguments.ask("point", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def adetect(
@@ -184,6 +186,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Result:
+        """`detect` for asyncio; see `aquery`."""
         return await self._await(self.arguments.ask("detect", image, object, settings, spatial_refs, pipelined), ticket)
 
     async def asegment(
@@ -197,6 +200,7 @@ class Photon:
         pipelined: bool = True,
         ticket: Ticket | None = None,
     ) -> Any:
+        """`segment` for asyncio; see `aquery`."""
         ask = self.arguments.ask("segment", image, object, settings, spatial_refs, pipelined, stream)
         return self._aopen(ask, segment_end, ticket) if ask.stream else await self._await(ask, ticket)
 
@@ -258,10 +262,12 @@ class Photon:
 
     @property
     def skills(self) -> tuple[str, ...]:
+        """What can be asked here, by the names of the verbs."""
         return self.context.skills
 
     @property
     def healthy(self) -> bool:
+        """Whether the engine answers; it is still so while paused."""
         return self._loop.failure is None
 
     @property
@@ -311,6 +317,7 @@ class Photon:
         self._loop.pause()
 
     def resume(self) -> None:
+        """Go on after `pause`."""
         self._loop.resume()
 
     def close(self, deadline_s: float = 30.0) -> None:

@@ -53,12 +53,14 @@ class AdapterSlots:
         return slot.number, loads
 
     def give(self, number: int) -> None:
+        """A row holds the slot no more. Raises `OwnershipError` if none did."""
         slot = self._at(number)
         if slot.references == 0:
             raise OwnershipError(f"Adapter slot {number} was given back but nobody had it.")
         slot.references -= 1
 
     def loaded(self, number: int) -> None:
+        """The launch that loads it has been committed: others may use it."""
         self._at(number).ready = True
 
     def failed(self, number: int) -> None:

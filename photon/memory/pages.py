@@ -33,6 +33,7 @@ class Pool:
         return taken
 
     def give(self, items: Iterable[int]) -> None:
+        """Raises `OwnershipError` for what is not taken."""
         for item in items:
             if item not in self._taken:
                 raise OwnershipError(f"One of the {self.name}, number {item}, was given back but nobody had it.")
@@ -40,7 +41,7 @@ class Pool:
             self._free.append(item)
 
     def check(self, owners: Iterable[Iterable[int]]) -> None:
-        """Every taken number belongs to exactly one of `owners`, and free + taken = total."""
+        """Every taken number belongs to exactly one of `owners`, and free + taken = total; else `OwnershipError`."""
         owned = [item for items in owners for item in items]
         if len(set(owned)) != len(owned):
             raise OwnershipError(f"One of the {self.name} has two owners: {sorted(owned)}.")

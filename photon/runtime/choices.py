@@ -15,6 +15,8 @@ _REMEMBERED = 1024
 
 
 class ChoiceRows:
+    """`coord_id` and `size_id` are the ids that come with a value."""
+
     def __init__(self, coord_id: int, size_id: int) -> None:
         self._coord_id, self._size_id = coord_id, size_id
         self._index: dict[Choice, int] = {}

@@ -26,6 +26,8 @@ from photon.runtime.slot import ADAPTER, COUNT, FIRST, PAGES, ROW, VALUES, Slot,
 
 
 class Runner:
+    """Owns the slots and the pending table; `executor` has the model and its cache of pages of `page_size`."""
+
     def __init__(
         self,
         device: Device,

@@ -31,6 +31,8 @@ class Limits:
 
 
 class Admission:
+    """The queue, and who leaves it next."""
+
     def __init__(
         self,
         limits: Limits,

@@ -17,6 +17,8 @@ from photon.memory.prefix_cache import Prefix, PrefixCache
 
 
 class Reservations:
+    """`pages` is also the pool that `prefixes` takes from."""
+
     def __init__(self, rows: Pool, pages: Pool, prefixes: PrefixCache, adapters: AdapterSlots, page_size: int) -> None:
         self.rows = rows
         self.pages = pages

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 
 class Scheduler:
+    """Runs requests on a device, a tick at a time. Requests come by `submit` and end by their listener's `ended`."""
+
     def __init__(
         self,
         runner: Runner,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,16 @@ from tests.paths import PARITY
 
 ATOL = 2e-5
 """Float32 noise is 4e-6; the smallest plausible mistake moves a logit by 5e-5."""
+
+
+class Difference(NamedTuple):
+    """Of one recorded quantity: the largest and the mean (rms) difference, and how large (rms) it is itself."""
+
+    tag: str
+    quantity: str
+    worst: float
+    rms: float
+    size: float
 
 
 class ParityCase:
@@ -46,19 +56,19 @@ class ParityCase:
         (event,) = [e for e in self.events if e["kind"] == kind]
         return event
 
-    def replay(self) -> list[tuple[str, str, float]]:
-        """Teacher-force every event of the decoder: (tag, quantity, largest absolute difference)."""
+    def replay(self) -> list[Difference]:
+        """Teacher-force every event of the decoder, and say how far each is from what was recorded."""
         text, region = self.model.text, self.model.region
         image = ContiguousCache(self.config.text, 900, self.config.prefix_len, dtype=self.dtype)
         prefix = self.model.prefix(self.recorded(self.only("projection"), "image_embeds").to(self.dtype)[None])
         hidden = text(prefix, torch.arange(self.config.prefix_len)[None], image)[:, -1]
-        cache, seen = image, []
+        cache, seen = image, list[Difference]()
 
         def compare(event: dict[str, Any], quantity: str, ours: Tensor, name: str) -> None:
             theirs = self.recorded(event, name)
             assert ours.numel() == theirs.numel()
-            worst = float((ours.float().flatten() - theirs.flatten()).abs().max())
-            seen.append((event["tag"], quantity, worst))
+            off = ours.float().flatten() - theirs.flatten()
+            seen.append(Difference(event["tag"], quantity, float(off.abs().max()), _rms(off), _rms(theirs)))
 
         for event in self.events:
             kind, quantity = event["kind"], f"{event['kind']} {event.get('position', '')}"
@@ -86,6 +96,10 @@ class ParityCase:
             elif kind == "size_logits":
                 compare(event, quantity, region.decode_size(hidden), "logits")
         return seen
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.pow(2).mean().sqrt())
 
 
 @cache

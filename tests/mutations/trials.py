@@ -25,11 +25,12 @@ from tests.mutations.mutation import Change
 from tests.paths import ROOT
 
 ENVIRONMENT = {
-    "PHOTON_SCHEDULES": "640",  # so many must a fault survive before it counts as not caught
     "PHOTON_SHRINK": "0",
     "PHOTON_PATIENCE": "10",
     "OMP_NUM_THREADS": "1",
 }
+SCHEDULES = "640"
+"""So many must a fault survive before it counts as not caught."""
 _LEFT_OUT = ("__pycache__", "data", "training", "e2e", "app", "models", "skills")
 _TESTS_FAILED = 1
 """pytest's exit code for failed tests; others mean that the tests could not be run."""
@@ -131,6 +132,6 @@ def _test(folder: Path, tests: Sequence[str]) -> None:
     sys.path[:] = [str(folder), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, folder))]
     for name in [n for n in sys.modules if n.split(".")[0] in ("tests", "photon")]:
         del sys.modules[name]
-    code = pytest.main(["-x", "-q", "-rf", "--tb=line", "-p", "no:cacheprovider", *tests])
+    code = pytest.main(["-x", "-q", "-rf", "--tb=line", "-p", "no:cacheprovider", "--schedules", SCHEDULES, *tests])
     sys.stdout.flush()
     os._exit(int(code))

@@ -2,7 +2,7 @@
 
 Every schedule is also checked, at every tick, for one owner of every page, row and adapter slot, for counted
 references and for slots; and at its end for order, for allow-lists that follow from the committed tokens, for wasted
-row-steps, for ends that were told once, and for everything being back. `PHOTON_SCHEDULES` sets their number.
+row-steps, for ends that were told once, and for everything being back. `--schedules N` sets their number.
 
 A failing schedule prints its `Shape`; `Schedule(Shape(...), SimulatedDevice(...)).run()` repeats it.
 """
@@ -27,7 +27,6 @@ from tests.schedules import Schedule, Shape
 from tests.scripted import generate
 
 SHARDS = 16
-SCHEDULES = 20_000
 ON_REAL_DEVICES = 300
 SHRINKS = os.environ.get("PHOTON_SHRINK", "1") != "0"
 """Whether a schedule that fails is made smaller first: worth minutes when one is to be understood."""
@@ -77,10 +76,20 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--thorough"))
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
-def test_any_schedule_gives_the_answers_of_one_request_at_a_time(shard: int, thorough: bool) -> None:
-    total = int(os.environ.get("PHOTON_SCHEDULES", SCHEDULES * (5 if thorough else 1)))
-    all_hold(lambda shape: SimulatedDevice(shape.device_lag, shape.captures), max(1, total // SHARDS), shard, thorough)
+@pytest.fixture
+def schedules(request: pytest.FixtureRequest, thorough: bool) -> int:
+    return int(request.config.getoption("--schedules")) * (5 if thorough else 1)
+
+
+QUICK_SHARDS = 1
+
+
+@pytest.mark.parametrize(
+    "shard", [pytest.param(n, marks=[pytest.mark.slow] if n >= QUICK_SHARDS else []) for n in range(SHARDS)]
+)
+def test_any_schedule_gives_the_answers_of_one_request_at_a_time(shard: int, schedules: int, thorough: bool) -> None:
+    count = max(1, schedules // SHARDS)
+    all_hold(lambda shape: SimulatedDevice(shape.device_lag, shape.captures), count, shard, thorough)
 
 
 @pytest.fixture(scope="module")
@@ -90,27 +99,27 @@ def cpu() -> Iterator[CpuDevice]:
     device.close()
 
 
-def test_any_schedule_is_exact_on_the_threads_of_a_cpu(cpu: CpuDevice, thorough: bool) -> None:
-    all_hold(lambda shape: cpu, _fewer(), 0, thorough)
+def test_any_schedule_is_exact_on_the_threads_of_a_cpu(cpu: CpuDevice, schedules: int, thorough: bool) -> None:
+    all_hold(lambda shape: cpu, _fewer(schedules), 0, thorough)
 
 
-def test_any_schedule_is_exact_on_a_paced_device_with_a_virtual_clock(thorough: bool) -> None:
-    all_hold(lambda shape: PacedDevice("b200", GivenClock()), _fewer(), 0, thorough)
+def test_any_schedule_is_exact_on_a_paced_device_with_a_virtual_clock(schedules: int, thorough: bool) -> None:
+    all_hold(lambda shape: PacedDevice("b200", GivenClock()), _fewer(schedules), 0, thorough)
 
 
 @pytest.mark.cuda
-def test_any_schedule_is_exact_on_the_streams_of_a_gpu(thorough: bool) -> None:
+def test_any_schedule_is_exact_on_the_streams_of_a_gpu(schedules: int, thorough: bool) -> None:
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     from photon.devices.cuda import CudaDevice
 
     device = CudaDevice()
-    all_hold(lambda shape: device, _fewer(), 0, thorough)
+    all_hold(lambda shape: device, _fewer(schedules), 0, thorough)
     device.close()
 
 
-def _fewer() -> int:
-    return min(ON_REAL_DEVICES, int(os.environ.get("PHOTON_SCHEDULES", ON_REAL_DEVICES)))
+def _fewer(schedules: int) -> int:
+    return min(ON_REAL_DEVICES, schedules)
 
 
 def test_the_function_that_schedules_are_compared_with_is_what_a_request_alone_gives_in_blocking_mode() -> None:

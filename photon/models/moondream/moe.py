@@ -41,10 +41,7 @@ class MoeMlp(nn.Module):
         """y [..., F] -> [..., F]. Nothing here reads a value back to the host."""
         tokens = y.reshape(-1, y.shape[-1])
         chosen = self.config.experts_per_token
-        router = self.router
-        scores = F.linear(tokens.float(), router.weight.float(), router.bias.float())
-        best, experts = scores.topk(chosen, dim=-1)
-        weights = torch.softmax(best, dim=-1)
+        weights, experts = self.route(tokens)
 
         # Rows (token, choice) sorted by expert, so that each expert is one matrix product.
         order = experts.flatten().argsort(stable=True)
@@ -64,3 +61,13 @@ class MoeMlp(nn.Module):
 
         back = torch.empty_like(out).index_copy(0, order, out)
         return back.view(-1, chosen, y.shape[-1]).sum(1).view(y.shape).to(y.dtype)
+
+    def route(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """tokens [n, F] -> weights float32 [n, chosen] and experts int64 [n, chosen]."""
+        scores = self.scores(tokens)
+        best, experts = scores.topk(self.config.experts_per_token, dim=-1)
+        return torch.softmax(best, dim=-1), experts
+
+    def scores(self, tokens: Tensor) -> Tensor:
+        """tokens [n, F] -> float32 [n, experts]."""
+        return F.linear(tokens.float(), self.router.weight.float(), self.router.bias.float())
