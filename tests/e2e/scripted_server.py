@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from app.server import build_app
-from app.settings import Settings
+from app.settings import ServerSettings
 from photon import SKILLS, ModelInfo, Progress
 from tests.app.live import StreamingEngine
 from tests.app.scripted import ANSWERS, BOX, ScriptedEngine, box
@@ -37,7 +37,7 @@ def look(names: Sequence[str]) -> list[ModelInfo]:
 
 
 def load(name: str, progress: Progress) -> ScriptedEngine:
-    settings = Settings.from_env()
+    settings = ServerSettings.from_env()
     limits: dict[str, Any] = {"rows": settings.max_batch, "queue": settings.queue}
     limits["delay_s"] = float(os.environ.get("SCRIPTED_DELAY_S", "0"))
     if name == "photon-tiny":
@@ -53,7 +53,7 @@ def load(name: str, progress: Progress) -> ScriptedEngine:
 
 
 def main() -> None:
-    settings = Settings.from_env()
+    settings = ServerSettings.from_env()
     uvicorn.run(build_app(settings, load, look), host=settings.host, port=settings.port, log_level="warning")
 
 
