@@ -41,5 +41,9 @@ class RequestCancelledError(PhotonError):
     """The request was cancelled before it finished."""
 
 
+class NonFiniteError(PhotonError):
+    """The model's numbers overflowed while it answered this request."""
+
+
 class DeviceError(PhotonError):
     """Work launched on the device failed."""

@@ -18,7 +18,7 @@ from photon.engine.core import Core, ModelShape, build_core
 from photon.models.moondream.lora import Adapter
 from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
-from tests.scripted import COORD, EOS, SIZE, InjectedError, Picture, ScriptedExecutor, mix
+from tests.scripted import COORD, EOS, OVERFLOW, SIZE, InjectedError, Picture, ScriptedExecutor, mix
 
 MAX_CONTEXT = 64
 
@@ -34,17 +34,20 @@ def adapter(content: int) -> Adapter:
 class WalkState(SkillState):
     """What may come next depends on the seed and on all tokens so far: a list that is one token behind differs.
 
-    `raises` names a call and the number of tokens at which it fails, or hands out a list that cannot be used.
+    `raises` names a call and the number of tokens at which it fails, hands out a list that cannot be used, or the id
+    at which the model overflows.
     """
 
     def __init__(self, seed: int, raises: tuple[str, int] | None = None) -> None:
         self.tokens: list[Token] = []
         self._history = mix(seed + 1)
-        self._raises = raises
+        self.raises = raises
 
     def choice(self) -> Choice:
         self._maybe_raise("choice")
-        if self._raises == ("bad choice", len(self.tokens)):
+        if self.raises == ("overflow", len(self.tokens)):
+            return Choice((OVERFLOW,))
+        if self.raises == ("bad choice", len(self.tokens)):
             return Choice(())
         h = self._history
         kind = h % 6
@@ -68,8 +71,8 @@ class WalkState(SkillState):
         return {"tokens": list(self.tokens)}
 
     def _maybe_raise(self, call: str, at_least: bool = False) -> None:
-        if self._raises and self._raises[0] == call:
-            n = self._raises[1]
+        if self.raises and self.raises[0] == call:
+            n = self.raises[1]
             if len(self.tokens) == n or (at_least and len(self.tokens) >= n):
                 raise InjectedError(f"{call} failed at token {n}.")
 
@@ -190,7 +193,7 @@ class Rig:
     ) -> None:
         self.device = device
         self.max_batch = rows
-        self.executor = ScriptedExecutor(pages, page_size, prefix_length, eos_share)
+        self.executor = ScriptedExecutor(pages, page_size, prefix_length, eos_share, device=device.torch_device)
         if hasattr(device, "spend"):
             self.executor.spend = device.spend
         self.bad_images = bad_images
@@ -240,6 +243,8 @@ class Rig:
     # -- driving -----------------------------------------------------------------------------------------------------
 
     def submit(self, request: Request, listener: Watched | None = None) -> Sequence:
+        if request.adapter:
+            self.runner.add_adapter(request.adapter)
         sequence = Sequence(len(self.sequences) + 1, request, request.start(), listener or Watched())
         self.sequences.append(sequence)
         self.scheduler.submit(sequence)
@@ -255,6 +260,8 @@ class Rig:
         self.check()
         progress = self.scheduler.tick()
         self.check()
+        while self.scheduler.idle and self.scheduler.when_idle():
+            pass
         return progress
 
     def run(self, limit: int = 1000) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from photon.core.request import GREEDY, Mode, Request, SamplingParams, Token
+from photon.core.request import GREEDY, ImageRef, Mode, Request, SamplingParams, Token
 from photon.core.sequence import Sequence
 from photon.devices.base import Device
-from photon.devices.simulated import Lag
-from photon.errors import InvalidRequestError, RequestCancelledError
+from photon.devices.simulated import Lag, SimulatedDevice
+from photon.errors import DeviceError, InvalidRequestError, NonFiniteError, RequestCancelledError
 from tests.rig import Rig, WalkState, Watched, adapter, image
-from tests.scripted import COORD, SIZE, InjectedError, generate
+from tests.scripted import COORD, OVERFLOWING, SIZE, InjectedError, generate
 
-ROW_FAULTS = ("choice", "bad choice", "advance", "result", "advanced", "ended")
+ROW_FAULTS = ("choice", "bad choice", "overflow", "advance", "result", "advanced", "ended")
 STEP_PARTS = ("staging", "mask", "copy")
-CALLS = ("prompt", "decode", "sample", "prefix", "copy_pages", "load_adapter")
+CALLS = ("prompt", "decode", "sample", "prefix", "copy_pages", "load_adapter", "load_adapter")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Shape:
     lag: tuple[int, int] = (0, 0)
     """How eagerly compute and copy follow, in quarters."""
     captures: bool = False
+    lost: int = 0
+    """The tick at which the device fails for good; 0: never."""
 
     @property
     def device_lag(self) -> Lag:
@@ -99,7 +102,7 @@ class Schedule:
         mode: Mode = "blocking" if r.randrange(8) < shape.blocking else "pipelined"
         request = Request(
             prompt=tuple(self._token() for _ in range(r.choice((1, 1, 2, 3, 5)))),
-            image=image(r.randrange(shape.images)) if shape.images and r.random() < 0.8 else None,
+            image=self._image() if shape.images and r.random() < 0.8 else None,
             limit=limit,
             start=lambda: WalkState(seed, fault),
             sampling=sampling,
@@ -111,6 +114,11 @@ class Schedule:
             first = asked.arrival + r.randrange(14)
             asked.cancels = [first] + [first + r.randrange(6)] * (r.random() < 0.3)
         return asked
+
+    def _image(self) -> ImageRef:
+        if self.shape.row_faults and self.random.random() < 0.05:
+            return image(OVERFLOWING)
+        return image(self.random.randrange(self.shape.images))
 
     def _limit(self) -> int:
         return self.random.choice((1, 2, 3, self.random.randint(1, self.shape.longest)))
@@ -166,12 +174,31 @@ class Schedule:
                 action(what)
             if self.random.random() < 0.6 or tick > last:
                 self.rig.pool.run(self.random.randint(1, 3))
+            if tick + 1 == self.shape.lost:
+                self._lose_the_device()
+                return
             progress = self.rig.tick()
             tick += 1
             if tick > last and not progress and not self.rig.messages and not self.rig.pool.waiting:
                 break
             assert tick < 2000, "the scheduler does not come to rest"
         self.check()
+
+    def _lose_the_device(self) -> None:
+        """Whatever the moment, whoever has arrived and had no end is told the cause, once."""
+        assert isinstance(self.rig.device, SimulatedDevice)
+        self.rig.device.fail("gone")
+        scheduler, told = self.rig.scheduler, DeviceError("gone")
+        with suppress(DeviceError):
+            for _ in range(3):
+                scheduler.tick()
+        scheduler.abort(told)
+        for asked in self.asked:
+            if asked.sequence is not None:
+                assert asked.listener.ends == 1, f"request {asked.sequence.id} was told {asked.listener.ends} ends"
+                expected = generate(self._faultless(asked.request), self.prefix_length, self.shape.eos / 10)
+                tokens = asked.sequence.state.tokens  # type: ignore[attr-defined]
+                assert tokens == expected[: len(tokens)]
 
     def _arrive(self, asked: Asked) -> None:
         self.rig.core.admission.refuse_if_impossible(asked.request)
@@ -217,6 +244,9 @@ class Schedule:
         error, q = asked.listener.error, asked.request
         if isinstance(error, RequestCancelledError):
             assert asked.cancelled, "cancelled by nobody"
+        elif isinstance(error, NonFiniteError):
+            own = asked.fault is not None and asked.fault[0] == "overflow"
+            assert own or (q.image and q.image.key[0] == OVERFLOWING), f"request {sequence.id} caught an overflow"
         elif isinstance(error, (InjectedError, InvalidRequestError)):
             own = asked.fault is not None or (q.image and q.image.key[0] in self.bad)
             assert own or (sequence.id in in_failed_steps and isinstance(error, InjectedError)), (
@@ -233,5 +263,5 @@ class Schedule:
 def _healed(q: Request) -> WalkState:
     state = q.start()
     assert isinstance(state, WalkState)
-    state._raises = None
+    state.raises = None
     return state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -153,7 +153,17 @@ async def ask(engine: Engine, image: Any, question: Question, standing: Standing
         except PhotonError as error:
             return Answer(name, problem=str(error))
 
-    return list(await asyncio.gather(*map(one, question.names, tickets)))
+    return await _together(map(one, question.names, tickets))
+
+
+async def _together(calls: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """All answers in order. One that raises cancels the others, which would go on unseen in the engine."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _spoken(verb: Verb, key: str, standing: Standing, *arguments: Any, **options: Any) -> Result:

@@ -47,6 +47,9 @@ _DEADLINE_S = 600.0
 class Countdown:
     """A scripted executor. A row's coordinate says how many tokens are left to it, first told by its prompt's end."""
 
+    def add_adapter(self, adapter: Adapter) -> bool:
+        return False
+
     def load_adapter(self, slot: int, adapter: Adapter) -> None:
         return
 
@@ -54,6 +57,9 @@ class Countdown:
         return
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
+        return
+
+    def clear_pages(self, pages: Tensor) -> None:
         return
 
     def prompt(

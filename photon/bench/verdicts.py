@@ -57,9 +57,9 @@ def alone(loaded: LoadedModel, call: Call) -> Alone:
     """Run one call by itself on the CPU, with one row at a time; its requests are in blocking mode."""
     config = EngineConfig(max_batch=1)
     pages = default_kv_pages(loaded.model.config, config, loaded.model.dtype)
-    executor = ModelExecutor(loaded.model, config, pages)
-    sampler = executor.sample = MarginSampler(loaded.model)
     device, pool = CpuDevice(), ThreadPoolExecutor(1)
+    executor = ModelExecutor(loaded.model, config, pages, device)
+    sampler = executor.sample = MarginSampler(loaded.model)
     notify: list[Callable[[], None]] = []
     core = build_core(
         ModelShape.of(loaded.model),

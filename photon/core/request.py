@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ class Token(NamedTuple):
     height: float = 0.0
     logprob: float = 0.0
     value_logprob: float = 0.0
+
+    @property
+    def finite(self) -> bool:
+        """False where the model's numbers overflowed: what it computed after that is no number either."""
+        return math.isfinite(self.coord + self.width + self.height + self.logprob + self.value_logprob)
 
 
 class Choice(NamedTuple):

@@ -45,6 +45,7 @@ class Sequence:
 
     The token that is fed after `launched` tokens stands at position `base + launched`. `finalized` means that the
     result is out; the row, its pages and its adapter slot stay until no launched step holds it (`inflight_refs` 0).
+    `tainted` means that its pages may hold values that are no numbers; they are cleared before another has them.
     """
 
     id: int
@@ -63,6 +64,7 @@ class Sequence:
     committed: int = 0
     inflight_refs: int = 0
     finalized: bool = False
+    tainted: bool = False
     zombie_steps: int = 0
     times: Times = field(default_factory=Times)
 

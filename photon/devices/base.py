@@ -58,6 +58,8 @@ class Device(ABC):
     compute: Stream
     copy: Stream
     modelled: bool = False
+    captures: bool = False
+    """Whether `capture` makes a step cheaper, and costs so much that it is done while nothing runs."""
 
     @abstractmethod
     def event(self) -> Event: ...
@@ -65,6 +67,14 @@ class Device(ABC):
     @abstractmethod
     def now(self) -> float:
         """Seconds on the clock that all events and step records share."""
+
+    def zeros(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Zeroed memory of the device that lasts. The compute stream may use it after `settle`."""
+        return torch.zeros(*shape, dtype=dtype, device=self.torch_device)
+
+    def settle(self) -> None:
+        """Let the compute stream wait for what has been made outside of it so far."""
+        return
 
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Zeroed host memory from which, and into which, the device copies without stopping the host."""
@@ -81,7 +91,8 @@ class Device(ABC):
     def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
         """Make `work` cheap to repeat. `key` is (slot, batch, pages, adapted): a captured step serves only its own.
 
-        Where steps are captured, what is returned always gives the same tensors, written anew.
+        Where steps are captured, what is returned always gives the same tensors, written anew. Call it while nothing
+        runs: it stops the host.
         """
         return work
 

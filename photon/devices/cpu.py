@@ -65,6 +65,7 @@ class CpuStream(Stream):
         with torch.inference_mode():
             while (work := self._queue.get()) is not None:
                 work()
+                del work  # while the stream waits for more it holds on to nothing of the last step
 
     def run(self, work: Callable[[], None]) -> None:
         self._queue.put(work)

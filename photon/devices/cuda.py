@@ -88,6 +88,8 @@ class CudaStream(Stream):
 class CudaDevice(Device):
     """Raises `DeviceError` where there is no CUDA device."""
 
+    captures = True
+
     def __init__(self) -> None:
         if not torch.cuda.is_available():
             raise DeviceError("There is no CUDA device on this machine; allowed are auto and cpu.")
@@ -103,6 +105,10 @@ class CudaDevice(Device):
 
     def now(self) -> float:
         return time.perf_counter()
+
+    def settle(self) -> None:
+        """Memory is made and zeroed, and weights are cast, on the default stream, which ours does not follow."""
+        self.compute.inner.wait_stream(torch.cuda.default_stream(self.torch_device))
 
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         return torch.zeros(*shape, dtype=dtype, pin_memory=True)

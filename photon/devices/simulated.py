@@ -23,6 +23,8 @@ from photon.errors import DeviceError
 T = TypeVar("T")
 
 _START_S = 1.0
+_GARBAGE = 1 << 40
+"""What is in new memory, unless it is of floats: an index that nothing has."""
 _CALL_S = 1e-7
 """What reading the clock costs the host: times of one thread are never equal."""
 
@@ -148,11 +150,13 @@ class SimulatedDevice(Device):
         self.waits: Counter[str] = Counter()
         self.compute: SimulatedStream = SimulatedStream(self, "compute")
         self.copy: SimulatedStream = SimulatedStream(self, "copy")
+        self.default: SimulatedStream = SimulatedStream(self, "default")
         self.replays: Counter[tuple[int, ...]] = Counter()
-        self._captures = captures
+        self.captures = captures
+        self._settled = False
         self._random = random.Random(lag.seed)
         self._running: SimulatedStream | None = None
-        self._host_memory: set[int] = set()
+        self._locked: dict[int, torch.Tensor] = {}  # kept alive, so that no address is used twice
 
     # -- the interface --------------------------------------------------------------------------------------------
 
@@ -163,28 +167,49 @@ class SimulatedDevice(Device):
         self.host_s += _CALL_S
         return self.host_s
 
+    def zeros(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Garbage until the default stream has come to it, which only `settle` orders before the compute stream.
+
+        After the first `settle` it counts as a wait: a device that gets more memory stops the host.
+        """
+        if self._settled:
+            self.hidden_wait("allocation")
+        memory = torch.full(shape, torch.nan if dtype.is_floating_point else _GARBAGE, dtype=dtype)
+        self.default.run(lambda: _zero(memory))
+        return memory
+
+    def settle(self) -> None:
+        made = self.event()
+        self.default.record(made)
+        self.compute.wait(made)
+        self._settled = True
+
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
-        buffer = torch.zeros(*shape, dtype=dtype)
-        self._host_memory.add(_storage(buffer))
-        return buffer
+        return self.pinned(torch.zeros(*shape, dtype=dtype))
+
+    def pinned(self, tensor: torch.Tensor) -> torch.Tensor:
+        locked = tensor.clone()
+        self._locked[_storage(locked)] = locked
+        return locked
 
     def buckets(self, limit: int) -> tuple[int, ...]:
         """Powers of two and the limit, where steps are captured."""
-        return (*(2**k for k in range(limit.bit_length()) if 2**k < limit), limit) if self._captures else ()
+        return (*(2**k for k in range(limit.bit_length()) if 2**k < limit), limit) if self.captures else ()
 
     def capture(self, key: tuple[int, ...], work: Callable[[], T]) -> Callable[[], T]:
         """Runs `work` once, as a device does that captures, and refuses a replay that would use other memory."""
-        if not self._captures:
+        if not self.captures:
             return work
         while self.compute.behind:
             self.compute.step()
         self.hidden_wait("capture")
         with _Addresses() as captured:
-            work()
+            outputs = work()
 
         def replay() -> T:
             with _Addresses() as used:
-                outputs = work()
+                anew = work()
+            _write(outputs, anew)
             if used.outside != captured.outside:
                 raise DeviceError(f"The captured step {key} was replayed with other memory than it was captured with.")
             self.replays[key] += 1
@@ -213,8 +238,8 @@ class SimulatedDevice(Device):
 
     def finish(self) -> None:
         """Run all that is enqueued."""
-        while self.compute.behind or self.copy.behind:
-            (self.compute if self.compute.behind else self.copy).step()
+        while behind := [s for s in (self.default, self.compute, self.copy) if s.behind]:
+            behind[0].step()
 
     @contextmanager
     def watch_hidden_waits(self) -> Iterator[None]:
@@ -251,11 +276,25 @@ class SimulatedDevice(Device):
         self.host_s = max(self.host_s, stream.time_s)
 
     def is_host_memory(self, tensor: torch.Tensor) -> bool:
-        return _storage(tensor) in self._host_memory
+        """Whether it is page-locked memory of the host."""
+        return _storage(tensor) in self._locked
 
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _zero(memory: torch.Tensor) -> None:
+    memory.zero_()
+
+
+def _write(outputs: Any, anew: Any) -> None:
+    """Give captured outputs, a tensor or a tuple of some, the values of another run."""
+    if isinstance(outputs, torch.Tensor):
+        outputs.copy_(anew)
+    elif isinstance(outputs, tuple):
+        for one, other in zip(outputs, anew, strict=True):
+            _write(one, other)
 
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__"})
@@ -284,6 +323,8 @@ class _HiddenWaits(TorchFunctionMode):
             return "size that depends on data"
         if name in _FROM_PAGEABLE:
             return "pageable copy"
+        if name in ("to", "cuda") and kwargs.get("non_blocking"):
+            return None if self._device.is_host_memory(tensors[0]) else "pageable copy"
         if name == "copy_":
             locked = any(map(self._device.is_host_memory, tensors))
             if kwargs.get("non_blocking"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,9 +27,11 @@ RefsLike: TypeAlias = Sequence[Sequence[float]] | None
 class Arguments:
     """Turns arguments into an `Ask` for the loaded model. Raises `InvalidRequestError`, naming what is allowed."""
 
-    def __init__(self, context: SkillContext, max_adapter_rank: int) -> None:
+    def __init__(self, context: SkillContext, max_adapter_rank: int, add: Callable[[Adapter], Adapter]) -> None:
+        """`add` makes an adapter ready for the device; requests carry what it returns."""
         self._context = context
         self._max_rank = max_adapter_rank
+        self._add = add
         self._adapters: dict[str, Adapter] = {}
 
     def ask(
@@ -60,7 +62,7 @@ class Arguments:
 
     def add_adapter(self, name: str, path: str | Path) -> None:
         """Raises `ModelLoadError` if the adapter does not fit the model."""
-        self._adapters[name] = read_adapter(name, Path(path), self._context.config.text, self._max_rank)
+        self._adapters[name] = self._add(read_adapter(name, Path(path), self._context.config.text, self._max_rank))
 
     def _checked_text(self, skill: str, text: Any) -> str:
         if skill == "query":

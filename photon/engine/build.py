@@ -9,17 +9,16 @@ from functools import partial
 import torch
 
 from photon.core.config import EngineConfig
-from photon.core.request import Rgb
 from photon.devices import Device, make_device
 from photon.engine.core import ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.engine.sizing import default_dtype, default_kv_pages, default_threads, spare_cores
 from photon.masks import Masks
 from photon.masks.lazy import LazyMasks
-from photon.models.moondream.tower import Crops
+from photon.models.moondream.lora import Adapter
 from photon.models.progress import Progress, unseen
 from photon.models.registry import LoadedModel, load_model
-from photon.runtime.encoding import encode
+from photon.runtime.encoding import cut, encode
 from photon.runtime.executor import ModelExecutor
 from photon.runtime.paced import timed
 
@@ -36,9 +35,18 @@ class EngineParts:
     pool: ThreadPoolExecutor
     masks: Masks
 
-    def close(self) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
-        self.device.close()
+    def add_adapter(self, adapter: Adapter) -> Adapter:
+        """Make room for it on the device, between two ticks; the adapter in the memory from which it is loaded."""
+        packed = adapter.packed(self.dtype, self.device.pinned)
+        self.loop.do(lambda: self.loop.core.runner.add_adapter(packed))
+        return packed
+
+    def close(self, deadline_s: float) -> None:
+        """Finish what runs, at most `deadline_s` seconds, fail the rest. A device that hangs is left as it is."""
+        still = self.loop.stop(deadline_s)
+        self.pool.shutdown(wait=still, cancel_futures=True)
+        if still:
+            self.device.close()
 
 
 def load_engine(name: str, config: EngineConfig, progress: Progress = unseen) -> EngineParts:
@@ -68,19 +76,16 @@ def start_engine(loaded: LoadedModel, config: EngineConfig, device: Device, dtyp
     if on_cpu and config.threads is None:
         _use_threads(default_threads(model), device)
     total = config.kv_pages or default_kv_pages(model.config, config, dtype)
-    executor = timed(device, ModelExecutor(model, config, total, eager=on_cpu))
+    executor = timed(device, ModelExecutor(model, config, total, device, eager=on_cpu))
     pool = ThreadPoolExecutor(config.preprocess_threads, "photon-preprocess")
-
-    def preprocess(image: Rgb) -> Crops:
-        crops = model.vision.preprocess(image)
-        return Crops(device.pinned(crops.pixels), crops.grid)
 
     def notify() -> None:
         loop.notify()
 
     ahead = partial(encode, model) if on_cpu and spare_cores() else None
     shape = ModelShape.of(model)
-    core = build_core(shape, config, total, device, executor, preprocess, pool, notify, encode_ahead=ahead)
+    prepare = partial(cut, model, device)
+    core = build_core(shape, config, total, device, executor, prepare, pool, notify, encode_ahead=ahead)
     loop = EngineLoop(core, config.queue, device.now)
     loop.start()
     masks = LazyMasks(config.mask_model, device.torch_device)

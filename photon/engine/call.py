@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any, Protocol
 
 from photon.core.request import Request
@@ -16,6 +18,8 @@ from photon.engine.streaming import End, Mailbox, Outbox
 from photon.errors import RequestCancelledError
 from photon.scheduler.scheduler import Scheduler
 from photon.skills.base import Plan, SideWork, Stage
+
+_log = logging.getLogger(__name__)
 
 
 class Host(Protocol):
@@ -83,10 +87,26 @@ class Call:
             self._host.scheduler.cancel(sequence)
 
     def fail(self, error: BaseException) -> None:
-        self._plan.close()
-        if not self.future.done():
-            self.future.set_exception(error)
+        """The caller gets `error`, unless it has its answer. What its plan raises at its end changes nothing more."""
+        if self._end_with(error):
             self._post(End(error=error))
+        try:
+            self._plan.close()
+        except Exception:
+            _log.exception("A plan failed at its end.")
+
+    def give_up(self, error: BaseException) -> None:
+        """`fail` for the thread that closes an engine whose own thread hangs: the plan is left as it is."""
+        if self._end_with(error) and self._mailbox is not None:
+            self._host.outbox.deliver_now(self._mailbox, End(error=error))
+
+    def _end_with(self, error: BaseException) -> bool:
+        """Whether the future had not been done. Two threads may try, so asking first would not do."""
+        try:
+            self.future.set_exception(error)
+        except InvalidStateError:
+            return False
+        return True
 
     # -- listener of its sequences --------------------------------------------------------------------------------
 
@@ -140,8 +160,9 @@ class Call:
             self.begin(self._plan.send(results))
         except StopIteration as answer:
             done = Result(answer.value, metrics_of(self._all, self._host.trace, self._ended))
-            self.future.set_result(done)
-            self._post(End(done))
+            with suppress(InvalidStateError):  # the engine was given up meanwhile
+                self.future.set_result(done)
+                self._post(End(done))
 
     # -- its stream -----------------------------------------------------------------------------------------------
 

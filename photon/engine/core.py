@@ -74,11 +74,10 @@ def build_core(
     """
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", SLOTS * config.max_batch)
     prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
-    max_tokens = max(config.max_prefill_tokens, shape.max_context)
     sizes = SlotSizes(
         max_batch=config.max_batch,
         rows=rows.total,
-        max_tokens=max_tokens,
+        max_tokens=max(config.max_prefill_tokens, shape.max_context),  # a longer prompt goes alone
         max_images=config.max_prefill_images,
         max_pages=pages_for(shape.max_context, config.page_size),
         prefix_pages=prefixes.size,
@@ -86,7 +85,9 @@ def build_core(
     runner = make_runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
     runner.warm_up()
     preparation = Preparation(preprocess, pool, device.now, notify, encode_ahead)
-    limits = Limits(config.max_batch, max_tokens, config.max_prefill_images, shape.max_context, config.page_size)
+    limits = Limits(
+        config.max_batch, config.max_prefill_tokens, config.max_prefill_images, shape.max_context, config.page_size
+    )
     reservations = Reservations(rows, pages, prefixes, AdapterSlots(config.max_adapters), config.page_size)
     admission = Admission(limits, reservations, preparation)
     trace = Trace(config.trace_steps, tick_log())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
+from typing import TypeVar
 
 from photon.core.request import Request
 from photon.core.sequence import Sequence
@@ -19,8 +22,15 @@ from photon.engine.streaming import Mailbox, Outbox
 from photon.errors import EngineStoppedError, InvalidRequestError, QueueFullError, RequestCancelledError
 from photon.skills.base import Plan
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
 _SWITCH_INTERVAL_S = 50e-6
 """How soon a waiting thread gets the interpreter: the default of 5 ms would hold up the device's workers."""
+
+
+_ABANDON_S = 2.0
+"""How long a stop waits for the engine's thread after its deadline: to end all calls takes it milliseconds."""
 
 
 class _SwitchingSoon:
@@ -67,6 +77,7 @@ class EngineLoop:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.side_work = SideWorker(self._inbox.put)
         self._after: deque[Callable[[], None]] = deque()
+        self._calls: set[Call] = set()
         self._next_id = 0
         self._refuse: str | None = None
         self._stopping = False
@@ -95,6 +106,8 @@ class EngineLoop:
         with self._gate:  # nothing is posted after the thread has said its last word
             if self._refuse:
                 raise EngineStoppedError(self._refuse)
+            self._calls.add(call)
+            call.future.add_done_callback(lambda _: self._calls.discard(call))
             self._inbox.put(lambda: self._begin(call, requests))
         return call
 
@@ -105,6 +118,25 @@ class EngineLoop:
         """A picture has been prepared."""
         self._inbox.put(self.scheduler.prepared)
 
+    def do(self, action: Callable[[], T]) -> T:
+        """What `action` returns or raises, done on the engine's thread between two ticks.
+
+        Raises `EngineStoppedError` when stopped.
+        """
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(action())
+            except Exception as error:
+                done.set_exception(error)
+
+        with self._gate:
+            if self._refuse:
+                raise EngineStoppedError(self._refuse)
+            self._inbox.put(run)
+        return done.result()
+
     def pause(self) -> None:
         """Admit and launch nothing; launched steps finish, rows stay."""
         self._inbox.put(lambda: self._set_paused(True))
@@ -112,15 +144,25 @@ class EngineLoop:
     def resume(self) -> None:
         self._inbox.put(lambda: self._set_paused(False))
 
-    def stop(self, deadline_s: float) -> None:
-        """Refuse new calls, finish what runs until the deadline, then fail the rest. Returns when all is still."""
+    def stop(self, deadline_s: float) -> bool:
+        """Refuse new calls, finish what runs until the deadline, then fail the rest. Returns whether all is still.
+
+        It is not where the device hangs: the engine's thread then waits for it, for ever perhaps, but no caller does.
+        """
         self._close("The engine has been closed.")
         self._inbox.put(self._drain)
         self._thread.join(deadline_s)
         if self._thread.is_alive():
             self._inbox.put(self._abandon)
-            self._thread.join()
+            self._thread.join(_ABANDON_S)
         self.side_work.close()
+        if not self._thread.is_alive():
+            return True
+        self.failure = f"The device did not answer within {deadline_s + _ABANDON_S:g} s of closing."
+        stopped = EngineStoppedError(self.failure)
+        for call in tuple(self._calls):
+            call.give_up(stopped)
+        return False
 
     @property
     def idle(self) -> bool:
@@ -155,12 +197,15 @@ class EngineLoop:
             progress = self._act_on_ends() or progress
             self.outbox.deliver()
             if self.scheduler.idle:
-                self.scheduler.check_integrity()
+                progress = self.scheduler.when_idle() or progress
 
     def _act_on_ends(self) -> bool:
         acted = bool(self._after)
         while self._after:
-            self._after.popleft()()
+            try:
+                self._after.popleft()()
+            except Exception:  # the other calls that ended in this tick are to be told too
+                _log.exception("A call could not be ended properly.")
         return acted
 
     def apply_messages(self) -> None:
@@ -216,4 +261,6 @@ class EngineLoop:
         self.side_work.abort(stopped)
         self.scheduler.abort(stopped)
         self._act_on_ends()
+        for call in tuple(self._calls):  # whoever was in none of these, because the error came between two of them
+            call.fail(stopped)
         self.outbox.deliver()

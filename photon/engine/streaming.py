@@ -81,9 +81,16 @@ class Outbox:
 
     def deliver(self) -> None:
         """Hand everything over. Mailboxes whose loop has been closed are marked as abandoned."""
-        if not self._items:
-            return
-        items, self._items = self._items, []
+        if self._items:
+            items, self._items = self._items, []
+            self._hand_over(items)
+
+    def deliver_now(self, mailbox: Mailbox, item: Any) -> None:
+        """Hand over one thing, on any thread, past what has not been delivered."""
+        self._hand_over([(mailbox, item)])
+
+    @staticmethod
+    def _hand_over(items: list[tuple[Mailbox, Any]]) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[LoopMailbox, Any]]] = {}
         for mailbox, item in items:
             if isinstance(mailbox, LoopMailbox):

@@ -47,7 +47,7 @@ class Photon:
             parity=parts.config.parity,
             masks=parts.masks,
         )
-        self.arguments = Arguments(self.context, parts.config.max_adapter_rank)
+        self.arguments = Arguments(self.context, parts.config.max_adapter_rank, parts.add_adapter)
 
     @classmethod
     def load(cls, name_or_path: str, config: EngineConfig | None = None, progress: Progress | None = None) -> Photon:
@@ -211,7 +211,8 @@ class Photon:
     def add_adapter(self, name: str, path: str | Path) -> None:
         """Make a LoRA adapter available as `settings={"variant": name}`. Raises `ModelLoadError` if it does not fit.
 
-        Its weights stay in host memory and are brought to the device when a request needs them.
+        Its weights stay in host memory and are brought to the device when a request needs them. Raises
+        `EngineStoppedError` if the engine has ended.
         """
         self.arguments.add_adapter(name, path)
 
@@ -322,8 +323,7 @@ class Photon:
 
     def close(self, deadline_s: float = 30.0) -> None:
         """Finish what runs, at most `deadline_s` seconds, fail the rest, free the device. May be called twice."""
-        self._loop.stop(deadline_s)
-        self.parts.close()
+        self.parts.close(deadline_s)
 
     def __enter__(self) -> Photon:
         return self

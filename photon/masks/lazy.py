@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -32,8 +32,9 @@ class LazyMasks:
                 return str(error)
         return None
 
-    def masks(self, image: NDArray[np.uint8], boxes: Sequence[Box]) -> Iterator[NDArray[np.bool_]]:
+    def masks(self, image: NDArray[np.uint8], boxes: Sequence[Box]) -> list[NDArray[np.bool_]]:
+        """All at once: whoever reads them one by one may fail half-way, and must not keep the lock then."""
         with self._lock:
             if self._model is None:
                 self._model = Sam2.load(mask_folder(self._name), self._device)
-            yield from self._model.masks(image, boxes)
+            return list(self._model.masks(image, boxes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from photon.devices.base import Device
 from photon.runtime.backends import Backend, Reads, full_attention
 
 
@@ -22,11 +23,11 @@ class PagedCache:
         page_size: int,
         kv_heads: int,
         head_dim: int,
-        device: torch.device,
+        device: Device,
         dtype: torch.dtype,
     ) -> None:
         self.page_size = page_size
-        self.kv = torch.zeros(layers, 2, pages + 1, page_size, kv_heads, head_dim, device=device, dtype=dtype)
+        self.kv = device.zeros(layers, 2, pages + 1, page_size, kv_heads, head_dim, dtype=dtype)
         # Views made once: on a CPU a small model's step would spend a few per cent of its time on making them anew.
         self._layers = [layer.unbind(0) for layer in self.kv.unbind(0)]
         self._flat = [layer.unbind(0) for layer in self.kv.flatten(2, 3).unbind(0)]
@@ -45,6 +46,10 @@ class PagedCache:
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         """Copy whole pages, all layers. int64 [n] each."""
         self.kv.index_copy_(2, target, self.kv.index_select(2, source))
+
+    def clear_pages(self, pages: Tensor) -> None:
+        """Zero whole pages, all layers. int64 [n]."""
+        self.kv.index_fill_(2, pages, 0)
 
     def flat_positions(self, pages: Tensor, positions: Tensor) -> Tensor:
         """Where `positions` [B, T] of rows with page tables `pages` [B, n] lie: int64 [B, T]."""
@@ -78,10 +83,13 @@ class PagedAttention:
         where = cache.flat_positions(pages, positions)
         if valid is not None:
             where = where.where(valid, where % cache.page_size)
+        self._padding = None if valid is None else ~valid.unsqueeze(-1).unsqueeze(-1)
         self._where = where.flatten()
         self._backend = backend
         self._plan = backend.plan(Reads(pages, positions, cache.page_size))
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self._padding is not None:  # all short rows read the scratch page: no row's overflow may stay there
+            k, v = k.masked_fill(self._padding, 0), v.masked_fill(self._padding, 0)
         self._cache.write(layer, self._where, k.flatten(0, 1), v.flatten(0, 1))
         return self._backend.attend(self._plan, q, *self._cache.read(layer))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from photon.core.request import Rgb
+from photon.devices.base import Device
 from photon.models.moondream.model import Moondream
 from photon.models.moondream.tower import Crops
 
@@ -21,6 +23,12 @@ class Encoded:
     """tokens: [1, n_tokens, F], what the vision tower makes of one picture."""
 
     tokens: Tensor
+
+
+def cut(model: Moondream, device: Device, image: Rgb) -> Crops:
+    """uint8 [H, W, 3] -> crops in memory from which the device copies without stopping the host. On any thread."""
+    crops = model.vision.preprocess(image)
+    return Crops(device.pinned(crops.pixels), crops.grid)
 
 
 @torch.inference_mode()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from photon.core.config import EngineConfig
+from photon.devices.base import Device
 from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.adapter_bank import AdapterBank
@@ -29,13 +30,19 @@ class Executor(Protocol):
     are padded: ids, positions and valid [B, T], values [B, T, 3].
     """
 
+    def add_adapter(self, adapter: Adapter) -> bool:
+        """Make room for an adapter's weights. Called between ticks; whether captured steps must be captured anew."""
+
     def load_adapter(self, slot: int, adapter: Adapter) -> None:
-        """Put an adapter into a slot that no launched work uses any more."""
+        """Put an adapter that has been added into a slot that no launched work uses any more."""
 
     def prefix(self, crops: SequenceOf[Any], pages: Tensor, adapters: Tensor | None) -> None:
         """Encode images, unless that was done ahead, and write their prefixes (BOS + image tokens) to their pages."""
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None: ...
+
+    def clear_pages(self, pages: Tensor) -> None:
+        """Zero them. int64 [n]."""
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None
@@ -58,16 +65,21 @@ class ModelExecutor:
     between ids.
     """
 
-    def __init__(self, model: Moondream, config: EngineConfig, kv_pages: int, eager: bool = False) -> None:
-        text, device, dtype = model.config.text, model.device, model.dtype
+    def __init__(
+        self, model: Moondream, config: EngineConfig, kv_pages: int, device: Device, eager: bool = False
+    ) -> None:
+        text, dtype = model.config.text, model.dtype
         self._model = model
         self.cache = PagedCache(
             text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
         self._eager = eager
-        self._backend = choose(device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
+        self._backend = choose(device.torch_device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
         self.sample = Sampler(model, continue_over_vocabulary=config.parity)
+
+    def add_adapter(self, adapter: Adapter) -> bool:
+        return self._adapters.add(adapter)
 
     def load_adapter(self, slot: int, adapter: Adapter) -> None:
         self._adapters.load(slot, adapter)
@@ -79,6 +91,9 @@ class ModelExecutor:
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         self.cache.copy_pages(source, target)
+
+    def clear_pages(self, pages: Tensor) -> None:
+        self.cache.clear_pages(pages)
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None

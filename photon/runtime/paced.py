@@ -22,6 +22,9 @@ class PacedExecutor:
         self._table = device.table
         self._inner = inner
 
+    def add_adapter(self, adapter: Adapter) -> bool:
+        return self._inner.add_adapter(adapter)
+
     def load_adapter(self, slot: int, adapter: Adapter) -> None:
         self._inner.load_adapter(slot, adapter)
 
@@ -31,6 +34,9 @@ class PacedExecutor:
 
     def copy_pages(self, source: Tensor, target: Tensor) -> None:
         self._inner.copy_pages(source, target)
+
+    def clear_pages(self, pages: Tensor) -> None:
+        self._inner.clear_pages(pages)
 
     def prompt(
         self, ids: Tensor, values: Tensor, positions: Tensor, valid: Tensor, pages: Tensor, adapters: Tensor | None

@@ -8,7 +8,7 @@ next forward gathers from it, so a step can be launched before the host has seen
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -18,11 +18,14 @@ from photon.core.request import Choice, Token
 from photon.core.sequence import Sequence
 from photon.core.step import SLOTS, Step
 from photon.devices.base import Device
-from photon.models.moondream.lora import Adapter, Site
+from photon.models.moondream.lora import Adapter
 from photon.runtime.choices import ChoiceRows
 from photon.runtime.executor import Executor, Outputs
 from photon.runtime.sampling import uniform
 from photon.runtime.slot import ADAPTER, COUNT, FIRST, PAGES, ROW, VALUES, Slot, SlotSizes
+
+Shape = tuple[int, int, int, int]
+"""Of a decode step: slot, batch, pages, whether a row has an adapter."""
 
 
 class Runner:
@@ -43,15 +46,15 @@ class Runner:
         self._page_size = page_size
         self._choices = ChoiceRows(coord_id, size_id)
         self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]
-        where = device.torch_device
         rows = sizes.rows + 1  # the last one is scratch: padding reads and writes there
-        self._pending_ids = torch.zeros(rows, dtype=torch.int64, device=where)
-        self._pending_values = torch.zeros(rows, 3, device=where)
+        self._pending_ids = device.zeros(rows, dtype=torch.int64)
+        self._pending_values = device.zeros(rows, 3, dtype=torch.float32)
         self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
         self._batch_buckets = device.buckets(sizes.max_batch)
         self._page_buckets = device.buckets(sizes.max_pages)
-        self._forwards: dict[tuple[int, ...], Callable[[], Outputs]] = {}
-        self._adapted_sites: set[Site] = set()
+        self._forwards: dict[Shape, Callable[[], Outputs]] = {}
+        self._missing: dict[Shape, None] = {}
+        """Decode shapes that ran without having been captured, in the order in which they were first met."""
 
     def seat(self, sequence: Sequence) -> None:
         """Note an admitted sequence's page table (shared prefix pages first, then its own) and where it goes on."""
@@ -74,13 +77,16 @@ class Runner:
 
     def _stage_decode(self, slot: Slot, step: Step) -> Callable[[], None]:
         """Rows stay together until one ends, so most of what a slot last staged still holds: not the positions."""
-        if slot.cohort != step.sequences:
+        cohort = tuple([s.id for s in step.sequences])
+        if slot.cohort != cohort:
+            slot.cohort = None  # should staging fail half-way, nothing that it wrote counts as staged
             self._stage_cohort(slot, step.sequences)
+            slot.cohort = cohort
         positions = [s.base + s.launched for s in step.sequences]
         slot.rows.array[: len(positions), FIRST] = positions
         batch = _padded(len(positions), self._batch_buckets)
         pages = _padded(max(positions) // self._page_size + 1, self._page_buckets)
-        forward = self._captured(slot, batch, pages, slot.adapted)
+        forward = self._forward(slot, batch, pages, slot.adapted)
 
         def work() -> None:
             slot.rows.upload(batch)
@@ -97,17 +103,32 @@ class Runner:
         rows[:batch, PAGES:] = self._page_tables[rows[:batch, ROW]]
         self._stage_sampling_params(slot, sequences)
         slot.adapted = any(s.adapter_slot for s in sequences)
-        slot.cohort = sequences
 
-    def _captured(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Callable[[], Outputs]:
-        """The decode forward of one slot and shape; a device that can makes it cheap to repeat."""
-        key = (slot.index, batch, pages, int(adapted))
-        found = self._forwards.get(key)
+    def _forward(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Callable[[], Outputs]:
+        """The decode forward of one slot and shape. One that is not captured runs as it is until the engine is idle."""
+        shape = (slot.index, batch, pages, int(adapted))
+        found = self._forwards.get(shape)
         if found is None:
-            self._device.compute.run(lambda: _clear(slot.rows.device))  # the trial run writes: to the scratch page
-            found = self._device.capture(key, lambda: self._decode(slot, batch, pages, adapted))
-            self._forwards[key] = found
+            if self._device.captures:
+                self._missing[shape] = None
+            return partial(self._decode, slot, batch, pages, adapted)
         return found
+
+    def _capture(self, shape: Shape) -> None:
+        index, batch, pages, adapted = shape
+        slot = self.slots[index]
+        self._device.compute.run(partial(_clear, slot.rows.device))  # the trial run writes: to the scratch page
+        work = partial(self._decode, slot, batch, pages, bool(adapted))
+        self._forwards[shape] = self._device.capture(shape, work)
+
+    def capture_missing(self) -> bool:
+        """Capture one shape that ran without. Call it while nothing is launched. False if none is missing."""
+        if not self._missing:
+            return False
+        shape = next(iter(self._missing))
+        del self._missing[shape]
+        self._capture(shape)
+        return True
 
     def _decode(self, slot: Slot, batch: int, pages: int, adapted: bool) -> Outputs:
         staged = slot.rows.device[:batch]
@@ -120,19 +141,33 @@ class Runner:
             staged[:, ADAPTER] if adapted else None,
         )
 
-    def _expect_adapters(self, adapters: Iterable[Adapter]) -> None:
-        """Captured steps know the sites that had weights then; with another site they are captured anew."""
-        new = {site for adapter in adapters for site in adapter.sites} - self._adapted_sites
-        if new:
-            self._adapted_sites |= new
-            self._forwards = {key: forward for key, forward in self._forwards.items() if not key[-1]}
+    def add_adapter(self, adapter: Adapter) -> None:
+        """Make room for its weights on the device. Call it while no step is being staged.
+
+        Captured steps know the sites that had weights then; with another site they are captured anew.
+        """
+        if self._executor.add_adapter(adapter):
+            self._forwards = {shape: forward for shape, forward in self._forwards.items() if not shape[-1]}
+        self._device.settle()
 
     def warm_up(self) -> None:
         """Capture every decode shape of a device that captures, so that nothing is allocated later."""
+        self._device.settle()
+        if not self._device.captures:
+            return
         for batch in self._batch_buckets:
             for pages in self._page_buckets:
                 for slot in self.slots:
-                    self._captured(slot, batch, pages, adapted=False)
+                    self._capture((slot.index, batch, pages, 0))
+
+    def clear(self, pages: list[int]) -> None:
+        """Zero whole pages, and what padding left on the scratch page, after all that is launched."""
+        numbers = self._device.pinned(torch.tensor([0, *pages]))
+
+        def work() -> None:
+            self._executor.clear_pages(numbers.to(self._device.torch_device, non_blocking=True))
+
+        self._device.compute.run(work)
 
     def _stage_prefill(self, slot: Slot, step: Step) -> Callable[[], None]:
         sequences, count = step.sequences, len(step.sequences)
@@ -180,7 +215,6 @@ class Runner:
         loads = [(s.adapter_slot, s.request.adapter) for s in step.sequences if s.loads_adapter and s.request.adapter]
         leads = [(s.adapter_slot, *s.prefix.pages) for s in step.leaders if s.prefix]
         tails = [(s.prefix.tail, s.pages[0]) for s in step.sequences if s.prefix and s.prefix.tail is not None]
-        self._expect_adapters(adapter for _, adapter in loads)
         slot.prefixes.array[: len(leads)] = leads or 0
         slot.tails.array[: len(tails)] = tails or 0
         adapted = any(lead[0] for lead in leads)

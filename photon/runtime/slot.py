@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from photon.devices.base import Device
 from photon.runtime.choices import MAX_ALLOWED, MAX_BANNED
-
-if TYPE_CHECKING:
-    from photon.core.sequence import Sequence
 
 ROW, FIRST, COUNT, ADAPTER, PAGES = range(5)
 """Columns of `Slot.rows`: batch row, first position, token count, adapter slot; from PAGES on the page table."""
@@ -40,7 +36,7 @@ class Staged:
     def __init__(self, device: Device, *shape: int, dtype: torch.dtype) -> None:
         self.host = device.host_buffer(*shape, dtype=dtype)
         self.array = self.host.numpy()
-        self.device = torch.zeros(*shape, dtype=dtype, device=device.torch_device)
+        self.device = device.zeros(*shape, dtype=dtype)
 
     def upload(self, rows: int) -> torch.Tensor:
         """Copy the first `rows` rows; runs on the compute stream. Returns the device's view of them."""
@@ -70,13 +66,14 @@ class Slot:
         self.tails = Staged(device, batch, 2, dtype=torch.int64)
         self.choice_ids = Staged(device, batch, 1 + MAX_ALLOWED + MAX_BANNED, dtype=torch.int64)
         self.choice_params = Staged(device, batch, 5, dtype=torch.float32)
-        self.out_ids = torch.zeros(batch, dtype=torch.int64, device=device.torch_device)
-        self.out_values = torch.zeros(batch, VALUES, device=device.torch_device)
+        self.out_ids = device.zeros(batch, dtype=torch.int64)
+        self.out_values = device.zeros(batch, VALUES, dtype=torch.float32)
         self.host_ids = device.host_buffer(batch, dtype=torch.int64)
         self.host_values = device.host_buffer(batch, VALUES, dtype=torch.float32)
         self.host_ids_array, self.host_values_array = self.host_ids.numpy(), self.host_values.numpy()
-        self.cohort: list[Sequence] | None = None
-        """The rows whose lasting fields are staged; with them: has one an adapter, and which draw at random."""
+        self.cohort: tuple[int, ...] | None = None
+        """Ids of the sequences whose lasting fields are staged: not themselves, which hold their pictures. With them:
+        has one an adapter, and which draw at random."""
         self.adapted = False
         self.drawn: list[int] = []
         self.hidden: torch.Tensor | None = None

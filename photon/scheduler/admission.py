@@ -21,7 +21,10 @@ LOOKAHEAD = 2
 
 @dataclass(frozen=True)
 class Limits:
-    """max_batch rows; a prefill launch holds at most max_prefill_tokens (padded) and max_prefill_images new images."""
+    """max_batch rows; a prefill launch holds at most max_prefill_tokens (padded) and max_prefill_images new images.
+
+    A prompt of more than max_prefill_tokens is launched alone.
+    """
 
     max_batch: int
     max_prefill_tokens: int
@@ -57,10 +60,6 @@ class Admission:
             raise InvalidRequestError(
                 f"The prompt ({prefix + len(request.prompt)} positions) and its answer (up to {request.limit} tokens) "
                 f"need {total} positions; the model's context allows {self._limits.max_context}."
-            )
-        if len(request.prompt) > self._limits.max_prefill_tokens:
-            raise InvalidRequestError(
-                f"The prompt has {len(request.prompt)} tokens; allowed are {self._limits.max_prefill_tokens}."
             )
         self._reservations.refuse_if_impossible(request)
 
@@ -101,7 +100,9 @@ class Admission:
         self._preparation.keep_only(wanted)
 
     def next_batch(self, mode: Mode | None, decoding: int) -> list[Sequence]:
-        """Admit the requests of the next prefill launch, beside `decoding` rows that want more tokens.
+        """Reserve for the requests of the next prefill launch, beside `decoding` rows that want more tokens.
+
+        They stay in line until the caller has them among those that run, so that nobody is ever in neither list.
 
         `mode` is that of the rows that run, None if none does. Rows whose last step is launched take no place in the
         batch any more, seen or not: otherwise a flood of short answers would wait for each commit.
@@ -125,8 +126,6 @@ class Admission:
             images += sequence.leads
             if images >= self._limits.max_prefill_images:
                 break
-        for sequence in batch:
-            self.remove(sequence)
         return batch
 
     def _is_ready(self, sequence: Sequence) -> bool:

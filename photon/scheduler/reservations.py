@@ -83,7 +83,7 @@ class Reservations:
                 settle(sequence.adapter_slot)
         for sequence in step.leaders:
             assert sequence.prefix is not None
-            if step.error is None:
+            if step.error is None and not sequence.tainted:
                 self.prefixes.commit(sequence.prefix)
             else:
                 self.prefixes.fail(sequence.prefix)

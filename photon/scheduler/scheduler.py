@@ -15,7 +15,7 @@ from photon.core.request import Choice, Mode, Token
 from photon.core.sequence import Phase, Sequence
 from photon.core.step import Step
 from photon.core.trace import StepRecord, Trace
-from photon.errors import DeviceError, PhotonError, RequestCancelledError
+from photon.errors import DeviceError, NonFiniteError, PhotonError, RequestCancelledError
 from photon.runtime.runner import Runner
 from photon.scheduler.admission import Admission
 from photon.scheduler.pipeline import Pipeline
@@ -94,15 +94,17 @@ class Scheduler:
         batch = self._admission.next_batch(self.mode if occupied else None, decoding)
         if not batch:
             return None
+        self.running += batch
+        for sequence in batch:
+            sequence.phase = Phase.RUNNING
+            self._admission.remove(sequence)
         self.mode = batch[0].mode
         step = Step("prefill", batch, self.mode)
         for sequence in batch:
-            sequence.phase = Phase.RUNNING
             sequence.times.launched = self._clock()
             self._runner.seat(sequence)
             if sequence.leads:
                 self._lead(step, sequence)
-        self.running += batch
         return step
 
     def _lead(self, step: Step, sequence: Sequence) -> None:
@@ -150,6 +152,7 @@ class Scheduler:
         except Exception as error:
             step.error = error
         arrived = self._clock()
+        self._taint(step, tokens)
         if step.kind == "prefill":
             self._reservations.settle(step)
             if step.leaders:
@@ -168,11 +171,26 @@ class Scheduler:
         self._record(step, start)
         return True
 
+    def _taint(self, step: Step, tokens: list[Token] | None) -> None:
+        """Mark the rows, ended or not, whose values are no numbers: whoever gets their pages next would spread them.
+
+        A step that failed may have left anything, and nobody has seen its values.
+        """
+        for i, sequence in enumerate(step.sequences):
+            if tokens is None or not tokens[i].finite:
+                sequence.tainted = True
+                if sequence in step.leaders and sequence.prefix:
+                    self._runner.clear(sequence.prefix.pages)
+
     # -- one row --------------------------------------------------------------------------------------------------
 
     def _advance(self, sequence: Sequence, token: Token, now: float) -> None:
         """An error here is the row's own: its skill's or its listener's."""
         try:
+            if not token.finite:
+                raise NonFiniteError(
+                    f"Token {sequence.committed + 1} of the answer is no number: the model overflowed."
+                )
             sequence.committed += 1
             if sequence.committed == 1:
                 sequence.times.first_token = now
@@ -209,6 +227,8 @@ class Scheduler:
             return
         sequence.phase = Phase.ENDED
         self.running.remove(sequence)
+        if sequence.tainted:
+            self._runner.clear(sequence.pages)
         self._reservations.release(sequence)
 
     # -- messages -------------------------------------------------------------------------------------------------
@@ -228,7 +248,7 @@ class Scheduler:
     def abort(self, error: BaseException) -> None:
         """End every request with `error`, also where the accounts are in disorder: that may be why."""
         for sequence in [*self._admission.waiting, *self.running]:
-            with suppress(PhotonError):
+            with suppress(Exception):
                 self._end(sequence, None, error)
 
     # -- accounts -------------------------------------------------------------------------------------------------
@@ -252,6 +272,11 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         return not self.running and not self._admission.waiting and not self.pipeline.in_flight
+
+    def when_idle(self) -> bool:
+        """Check the accounts, and do one piece of work that would hold rows up. False if there is none."""
+        self.check_integrity()
+        return self._runner.capture_missing()
 
     def check_integrity(self) -> None:
         """Every row and page has one owner, free + cached = total at idle. Raises `OwnershipError` otherwise."""

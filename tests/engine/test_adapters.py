@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from photon import EngineConfig, InvalidRequestError, ModelLoadError, Photon
+from photon.devices.cpu import CpuDevice
 from photon.models.moondream.config import TextConfig
-from photon.models.moondream.lora import make_adapter
+from photon.models.moondream.lora import Adapter, make_adapter
 from photon.models.moondream.reference import FullAttention
 from photon.models.moondream.text import TextDecoder
 from photon.models.registry import load_model
@@ -76,14 +77,20 @@ def merged(text: TextDecoder, state: dict[str, Tensor]) -> TextDecoder:
     return out
 
 
+def load(bank: AdapterBank, slot: int, adapter: Adapter) -> None:
+    packed = adapter.packed(torch.float32, lambda tensor: tensor)
+    bank.add(packed)
+    bank.load(slot, packed)
+
+
 @pytest.mark.parametrize("name", ["md2", "md3"])
 def test_rows_of_one_batch_use_different_adapters_as_if_merged(name: str) -> None:
     loaded = load_model(str(PARITY / name), torch.device("cpu"), torch.float32)
     text, config = loaded.model.text, loaded.model.config.text
     states = [finetune(config, seed) for seed in (1, 2)]
-    bank = AdapterBank(config, 3, RANK, torch.device("cpu"), torch.float32)
+    bank = AdapterBank(config, 3, RANK, CpuDevice(), torch.float32)
     for slot, state in enumerate(states, start=1):
-        bank.load(slot, make_adapter("a", state, config, RANK))
+        load(bank, slot, make_adapter("a", state, config, RANK))
     x = torch.randn(4, 5, config.dim)
     positions = torch.arange(5).expand(4, -1)
     with torch.inference_mode():
@@ -98,9 +105,9 @@ def test_rows_of_one_batch_use_different_adapters_as_if_merged(name: str) -> Non
 
 def test_a_slot_loaded_anew_holds_nothing_of_its_last_adapter() -> None:
     config = text_config("md2")
-    bank = AdapterBank(config, 1, RANK, torch.device("cpu"), torch.float32)
-    bank.load(1, make_adapter("attention too", variant(config, 3), config, RANK))
-    bank.load(1, make_adapter("mlp only", finetune(config, 1), config, RANK))
+    bank = AdapterBank(config, 1, RANK, CpuDevice(), torch.float32)
+    load(bank, 1, make_adapter("attention too", variant(config, 3), config, RANK))
+    load(bank, 1, make_adapter("mlp only", finetune(config, 1), config, RANK))
     batch = bank.batch(torch.tensor([1]))
     assert batch is not None
     delta = batch.delta(0, "qkv", torch.randn(1, 2, config.dim))
@@ -112,8 +119,8 @@ def test_variants_reach_every_projection_and_keep_the_reference_input_of_proj() 
     config = text_config("md2")
     adapter = make_adapter("v", variant(config, 4), config, RANK)
     assert {site for _, site in adapter.sites} == {"qkv", "proj", "fc1", "fc2"}
-    bank = AdapterBank(config, 1, RANK, torch.device("cpu"), torch.float32)
-    bank.load(1, adapter)
+    bank = AdapterBank(config, 1, RANK, CpuDevice(), torch.float32)
+    load(bank, 1, adapter)
     batch = bank.batch(torch.tensor([1]))
     assert not getattr(batch, "exact_proj", False)
 

@@ -37,11 +37,11 @@ class Running:
     def __init__(self, loaded: LoadedModel, config: EngineConfig, margins: bool = False) -> None:
         model = loaded.model
         pages = default_kv_pages(model.config, config, torch.float32)
-        executor = ModelExecutor(model, config, pages, eager=not margins)
+        self.device = CpuDevice()
+        executor = ModelExecutor(model, config, pages, self.device, eager=not margins)
         if margins:
             executor.sample = MarginSampler(model)
         self.sampler = executor.sample
-        self.device = CpuDevice()
         self.pool = ThreadPoolExecutor(1)
         self.core: Core = build_core(
             ModelShape.of(model),

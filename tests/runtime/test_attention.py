@@ -8,11 +8,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from photon.devices.cpu import CpuDevice
 from photon.models.moondream.reference import attention
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
 from photon.runtime.backends import TOLERANCE, Backend, Flex, Fused, Gather, Varlen, choose, disagreement
 
 CPU = torch.device("cpu")
+DEVICE = CpuDevice()
 BACKENDS: list[type[Backend]] = [Gather, Fused, Flex]
 
 
@@ -40,7 +42,7 @@ def test_paged_rows_equal_contiguous_ones(kind: type[Backend], groups: int) -> N
     torch.manual_seed(0)
     prefix, size, kv_heads, width = 6, 4, 2, 8
     heads = kv_heads * groups
-    cache = PagedCache(1, 12, size, kv_heads, width, CPU, torch.float32)
+    cache = PagedCache(1, 12, size, kv_heads, width, DEVICE, torch.float32)
     pages = torch.tensor([[7, 2, 9, 4], [1, 11, 3, 10]])
     lengths = [5, 3]
     total = prefix + max(lengths) + 2
@@ -68,7 +70,7 @@ def test_paged_rows_equal_contiguous_ones(kind: type[Backend], groups: int) -> N
 
 
 def test_padding_writes_to_the_scratch_page_only() -> None:
-    cache = PagedCache(1, 4, 4, 1, 4, CPU, torch.float32)
+    cache = PagedCache(1, 4, 4, 1, 4, DEVICE, torch.float32)
     q = torch.ones(1, 3, 1, 4)
     valid = torch.tensor([[True, False, False]])
     PagedAttention(cache, Gather(), torch.tensor([[2]]), torch.zeros(1, 3, dtype=torch.int64), valid)(0, q, q, q)
@@ -78,7 +80,7 @@ def test_padding_writes_to_the_scratch_page_only() -> None:
 
 
 def test_copied_pages_are_equal_in_every_layer_and_their_source_is_untouched() -> None:
-    cache = PagedCache(3, 4, 2, 1, 4, CPU, torch.float32)
+    cache = PagedCache(3, 4, 2, 1, 4, DEVICE, torch.float32)
     cache.kv.normal_()
     before = cache.kv.clone()
     cache.copy_pages(torch.tensor([1, 3]), torch.tensor([2, 4]))
@@ -99,7 +101,7 @@ class Counted(TorchDispatchMode):
 def test_a_layer_of_a_step_makes_no_view_that_a_step_or_a_start_can_make() -> None:
     """A small model's step on a CPU is a few hundred operators: each is felt. Here are two writes, two gathers with
     their views, the product, and what turns heads and tokens about."""
-    cache = PagedCache(2, 12, 4, 2, 8, CPU, torch.float32)
+    cache = PagedCache(2, 12, 4, 2, 8, DEVICE, torch.float32)
     attend = PagedAttention(cache, Fused(), torch.tensor([[7, 2]]), torch.tensor([[6]]))
     q, k, v = torch.randn(3, 1, 1, 2, 8).unbind(0)
     with torch.inference_mode(), Counted() as counted:

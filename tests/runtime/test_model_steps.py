@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from photon.core.request import GREEDY, Choice, ImageRef, Request, SamplingParam
 from photon.core.sequence import Sequence
 from photon.devices.simulated import EAGER, LAZY, Lag, SimulatedDevice
 from photon.engine.core import ModelShape, build_core
+from photon.errors import NonFiniteError
 from photon.models.moondream.lora import Adapter, Site
 from photon.models.registry import LoadedModel, load_model
+from photon.runtime.encoding import cut
 from photon.runtime.executor import ModelExecutor
 from tests.paths import PARITY
 from tests.rig import ManualPool, Watched
+from tests.scripted import InjectedError
 
 PAGES = 200
 RANK = 4
@@ -66,38 +70,61 @@ def adapter(loaded: LoadedModel, name: str, sites: tuple[str, ...]) -> Adapter:
     return Adapter(name, name.encode(), weights)
 
 
+class Steps:
+    """The model on a device, without a thread."""
+
+    def __init__(self, loaded: LoadedModel, device: SimulatedDevice, executor: type[ModelExecutor]) -> None:
+        config = EngineConfig(max_batch=4, max_adapters=2, max_adapter_rank=RANK)
+        self.pool = ManualPool()
+        self.core = build_core(
+            ModelShape.of(loaded.model),
+            config,
+            PAGES,
+            device,
+            executor(loaded.model, config, PAGES, device),
+            partial(cut, loaded.model, device),
+            self.pool,  # type: ignore[arg-type]
+            lambda: self.core.scheduler.prepared(),
+        )
+
+    def run(self) -> None:
+        """Until nothing is left to do, not even what waits for an idle engine."""
+        scheduler = self.core.scheduler
+        while scheduler.tick() or self.pool.waiting or (scheduler.idle and scheduler.when_idle()):
+            self.pool.run()
+
+
+def ended(
+    loaded: LoadedModel,
+    device: SimulatedDevice,
+    requests: list[Request],
+    together: bool = True,
+    executor: type[ModelExecutor] = ModelExecutor,
+) -> list[Sequence]:
+    steps, sequences = Steps(loaded, device, executor), list[Sequence]()
+    adapters = {id(q.adapter): q.adapter.packed(torch.float32, device.pinned) for q in requests if q.adapter}
+    with torch.inference_mode():
+        for packed in adapters.values():
+            steps.core.runner.add_adapter(packed)
+        device.waits.clear()
+        for n, request in enumerate(requests, start=1):
+            asked = replace(request, adapter=adapters.get(id(request.adapter)))
+            sequences.append(Sequence(n, asked, request.start(), Watched()))
+            steps.core.scheduler.submit(sequences[-1])
+            if not together:
+                steps.run()
+        steps.run()
+    assert steps.core.scheduler.idle
+    return sequences
+
+
 def generated(
     loaded: LoadedModel, device: SimulatedDevice, requests: list[Request], together: bool = True
 ) -> list[list[Token]]:
-    config = EngineConfig(max_batch=4, max_adapters=2, max_adapter_rank=RANK)
-    pool = ManualPool()
-    core = build_core(
-        ModelShape.of(loaded.model),
-        config,
-        PAGES,
-        device,
-        ModelExecutor(loaded.model, config, PAGES),
-        loaded.model.vision.preprocess,
-        pool,  # type: ignore[arg-type]
-        lambda: core.scheduler.prepared(),
-    )
-    sequences = []
-    with torch.inference_mode():
-        for n, request in enumerate(requests, start=1):
-            sequences.append(Sequence(n, request, request.start(), Watched()))
-            core.scheduler.submit(sequences[-1])
-            if not together:
-                _run(core.scheduler, pool)
-        _run(core.scheduler, pool)
-    assert core.scheduler.idle
+    sequences = ended(loaded, device, requests, together)
     errors = [s.listener.error for s in sequences if s.listener.error]  # type: ignore[attr-defined]
     assert not errors, errors
     return [s.state.tokens for s in sequences]  # type: ignore[attr-defined]
-
-
-def _run(scheduler: Any, pool: ManualPool) -> None:
-    while scheduler.tick() or pool.waiting:
-        pool.run()
 
 
 def requests(loaded: LoadedModel, count: int = 6, adapters: tuple[Adapter | None, ...] = (None,)) -> list[Request]:
@@ -124,11 +151,88 @@ def test_replays_of_the_same_batches_are_bit_equal_whatever_the_lag(loaded: Load
 
 
 def test_the_forwards_of_a_steady_batch_wait_for_nothing(loaded: LoadedModel) -> None:
-    asked = [replace(r, image=None, limit=6, sampling=GREEDY) for r in requests(loaded)]
+    asked = [replace(r, limit=6, sampling=GREEDY) for r in requests(loaded)]
     device = SimulatedDevice(LAZY)
     with device.watch_hidden_waits():
         generated(loaded, device, asked)
     assert set(device.waits) == {"event"}, dict(device.waits)
+
+
+def test_an_adapter_is_loaded_without_stopping_the_host(loaded: LoadedModel) -> None:
+    asked = [replace(r, image=None, sampling=GREEDY) for r in requests(loaded, 4, (adapter(loaded, "a", ("fc1",)),))]
+    device = SimulatedDevice(LAZY)
+    with device.watch_hidden_waits():
+        generated(loaded, device, asked)
+    assert set(device.waits) == {"event"}, dict(device.waits)
+
+
+def test_nothing_is_captured_while_a_row_runs(loaded: LoadedModel) -> None:
+    asked = [replace(r, image=None, limit=6) for r in requests(loaded, 4, (None, adapter(loaded, "a", ("fc1",))))]
+    device = SimulatedDevice(LAZY, captures=True)
+    steps = Steps(loaded, device, ModelExecutor)
+    with torch.inference_mode():
+        for n, request in enumerate(asked):
+            packed = request.adapter and request.adapter.packed(torch.float32, device.pinned)
+            if packed:
+                steps.core.runner.add_adapter(packed)
+            steps.core.scheduler.submit(Sequence(n, replace(request, adapter=packed), request.start(), Watched()))
+        device.waits.clear()
+        while steps.core.scheduler.tick():
+            steps.pool.run()
+        assert set(device.waits) == {"event"}, dict(device.waits)
+        assert steps.core.scheduler.when_idle(), "what ran without having been captured is captured now"
+        assert device.waits["capture"] == 1
+
+
+class FailsAtFirst(ModelExecutor):
+    """The first adapter cannot be loaded."""
+
+    failed = False
+
+    def load_adapter(self, slot: int, adapter: Adapter) -> None:
+        if not self.failed:
+            self.failed = True
+            raise InjectedError("no memory")
+        super().load_adapter(slot, adapter)
+
+
+def test_captured_steps_know_the_weights_of_an_adapter_whose_first_load_failed(loaded: LoadedModel) -> None:
+    narrow, wide = adapter(loaded, "narrow", ("fc1",)), adapter(loaded, "wide", ("fc1", "qkv"))
+    asked = [replace(q, image=None) for q in requests(loaded, 4, (wide, narrow, wide, narrow))]
+
+    def answers(device: SimulatedDevice) -> list[list[int]]:
+        first, *others = ended(loaded, device, asked, together=False, executor=FailsAtFirst)
+        assert isinstance(first.listener.error, InjectedError)  # type: ignore[attr-defined]
+        return [[t.id for t in s.state.tokens] for s in others]  # type: ignore[attr-defined]
+
+    assert answers(SimulatedDevice(LAZY, captures=True)) == answers(SimulatedDevice(LAZY))
+
+
+class Overflows(ModelExecutor):
+    """The second prompt leaves infinities in its pages, as float16 may."""
+
+    prompts = 0
+
+    def prompt(self, *arguments: Any) -> Any:
+        self.prompts += 1
+        outputs = super().prompt(*arguments)
+        if self.prompts != 2:
+            return outputs
+        pages = arguments[4]
+        self.cache.kv[:, :, pages.flatten()] = torch.inf
+        hidden, logits = outputs
+        return hidden * torch.nan, logits * torch.nan
+
+
+def test_an_overflow_fails_its_request_alone_and_its_pages_are_clean_for_the_next(loaded: LoadedModel) -> None:
+    asked = [replace(q, image=None) for q in requests(loaded, 4)]
+    first, broken, *others = ended(loaded, SimulatedDevice(LAZY), asked, together=False, executor=Overflows)
+    assert isinstance(broken.listener.error, NonFiniteError)  # type: ignore[attr-defined]
+    assert "Token 1 of the answer is no number" in str(broken.listener.error)  # type: ignore[attr-defined]
+    reached = {page for s in others for page in s.pages} & set(broken.pages)
+    assert reached, "nobody got the pages of the failed request"
+    wanted = generated(loaded, SimulatedDevice(LAZY), asked, together=False)
+    assert [s.state.tokens for s in (first, *others)] == [wanted[0], *wanted[2:]]  # type: ignore[attr-defined]
 
 
 def test_captured_steps_give_the_values_of_steps_that_are_not(loaded: LoadedModel) -> None:

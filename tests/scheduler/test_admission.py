@@ -280,6 +280,26 @@ def test_at_most_one_prefill_stands_between_two_decodes() -> None:
     assert "pp" not in kinds[1 : kinds.rindex("d")]
 
 
+def test_a_prefill_is_bounded_by_the_setting_also_below_the_context() -> None:
+    r = rig(rows=6, pages=64, max_prefill_tokens=8)
+    for n in range(6):
+        r.submit(request((Token(9),) * 6, 2, seed=n))
+    r.run()
+    prefills = [s for s in r.runner.launched if s.kind == "prefill"]
+    assert len(prefills) == 6
+    assert all(6 * len(s.sequences) <= 8 for s in prefills)
+
+
+def test_a_prompt_that_is_longer_than_a_prefill_may_be_is_launched_alone() -> None:
+    r = rig(rows=6, pages=64, max_prefill_tokens=8)
+    long = [r.submit(request((Token(9),) * 20, 2, seed=n)) for n in range(2)]
+    short = [r.submit(request((Token(9),) * 2, 2, seed=n)) for n in range(2)]
+    r.run()
+    r.check_at_rest()
+    prefills = [s.sequences for s in r.runner.launched if s.kind == "prefill"]
+    assert prefills == [[long[0]], [long[1]], short]
+
+
 def test_a_prefill_launch_is_bounded_by_padded_tokens_and_by_new_images() -> None:
     r = rig(rows=8, max_prefill_tokens=MAX_CONTEXT)
     long = (Token(9),) * 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import pickle
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -18,8 +18,9 @@ from torch import Tensor
 from photon.errors import ModelLoadError
 from photon.models.moondream.config import TextConfig
 
+SITE_NAMES = ("qkv", "proj", "fc1", "fc2")
 Site = tuple[int, str]
-"""(layer, one of "qkv", "proj", "fc1", "fc2")."""
+"""(layer, one of `SITE_NAMES`)."""
 
 _VARIANT_NAMES = (
     ("text_model.transformer.h", "text.blocks"),
@@ -41,6 +42,20 @@ class Adapter:
     name: str
     key: bytes
     sites: Mapping[Site, tuple[Tensor, Tensor]]
+    flat: Tensor | None = None
+    """All of `sites` one after the other, which are views of it: an adapter that is ready for the device."""
+
+    def packed(self, dtype: torch.dtype, pinned: Callable[[Tensor], Tensor]) -> Adapter:
+        """The same in one block of host memory of `dtype`, so that one copy brings it to the device."""
+        parts = [part for pair in self.sites.values() for part in pair]
+        flat = pinned(torch.cat([part.to(dtype).flatten() for part in parts])) if parts else torch.empty(0, dtype=dtype)
+        return replace(self, sites=self.views(flat), flat=flat)
+
+    def views(self, flat: Tensor) -> dict[Site, tuple[Tensor, Tensor]]:
+        """`sites` as parts of a block [elements], in the host's memory or in the device's."""
+        sizes = [part.numel() for pair in self.sites.values() for part in pair]
+        parts = iter(flat.split(sizes))
+        return {site: (next(parts).view_as(a), next(parts).view_as(b)) for site, (a, b) in self.sites.items()}
 
 
 def read_adapter(name: str, path: Path, config: TextConfig, max_rank: int) -> Adapter:

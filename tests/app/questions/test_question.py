@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,21 @@ def test_cancelling_reaches_every_request() -> None:
             await task
 
     asyncio.run(cancel_soon())
+    assert [call.state for call in engine.calls] == ["cancelled", "cancelled"]
+
+
+def test_an_unexpected_error_of_one_name_cancels_the_others() -> None:
+    """They would go on in the engine, unseen, holding rows."""
+
+    class Broken(ScriptedEngine):
+        async def adetect(self, image: Any, name: str, **options: Any) -> Any:
+            if name == "b":
+                raise ValueError("not one of ours")
+            return await super().adetect(image, name, **options)
+
+    engine = Broken(delay_s=30)
+    with pytest.raises(ValueError, match="not one of ours"):
+        asyncio.run(asyncio.wait_for(ask(engine, IMAGE, Question("detect", ("a", "b", "c"))), 20))
     assert [call.state for call in engine.calls] == ["cancelled", "cancelled"]
 
 
