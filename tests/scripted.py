@@ -289,6 +289,7 @@ class ScriptedExecutor:
     def clear_pages(self, pages: Tensor) -> None:
         self._count("clear_pages")
         self.spoilt[pages] = False
+        self.cells[pages] = _POISON  # what is in them now is nothing that anybody may read
 
     @kernel
     def prompt(

@@ -53,6 +53,16 @@ def device_in_words(about: Mapping[str, Any]) -> str:
     return ", ".join(str(part).removeprefix("torch.") for part in parts if part)
 
 
+def engine_in_words(about: Mapping[str, Any]) -> str:
+    """How it attends and what its cache holds; empty where that is not said."""
+    if not about.get("attention"):
+        return ""
+    refused = " ".join(about.get("attention_refused", ()))
+    return (
+        f"Attention: {about['attention']}. Cache: {about['pages']} pages of {about['page_size']} positions. {refused}"
+    ).strip()
+
+
 def notes(holder: EngineHolder) -> dict[str, Any]:
     """The value of the notes below the page; empty while no engine answers."""
     if holder.state is not State.READY:
@@ -62,6 +72,7 @@ def notes(holder: EngineHolder) -> dict[str, Any]:
     names = sorted(engine.vocabulary.names) if engine.vocabulary is not None else []
     return {
         "pipeline": ON_A_CPU if on_cpu else ON_A_GPU,
+        "engine": engine_in_words(engine.describe()),
         "names": ", ".join(names),
         "count": len(names),
         "knows": (

@@ -175,7 +175,7 @@ class Handlers:
         start = time.perf_counter()
         image = await asyncio.to_thread(lambda: engine.encode_image(self.store.pixels(picture.token)))
         read_ms = (time.perf_counter() - start) * 1e3
-        first = max((step.step for step in engine.steps()), default=0)
+        first = engine.last_step
         answers = await ask(engine, image, question, standing)
         start = time.perf_counter()
         drawn = scene(picture, question, answers)

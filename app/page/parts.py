@@ -276,7 +276,8 @@ def about() -> gr.HTML:
         html_template="""
         <section class="ph-notes">
           {{#if value.pipeline}}
-          <div><h2>What the switch does</h2><p>{{value.pipeline}}</p></div>
+          <div><h2>What the switch does</h2><p>{{value.pipeline}}</p>
+          <p class="ph-engine">{{value.engine}}</p></div>
           {{/if}}
           {{#if value.names}}
           <div><h2>What this model knows</h2>

@@ -58,7 +58,7 @@ async def race(
                 yield None
                 if isinstance(part, Run):
                     _check(part)
-    since = max((step.step for step in engine.steps()), default=0)
+    since = engine.last_step
     runs: dict[str, Run] = {}
     for mode, pipelined in MODES:
         asked = replace(question, pipelined=pipelined)

@@ -19,9 +19,10 @@ from typing import Any
 import torch
 
 from photon.bench import gpu_checks as checks
+from photon.bench import gpu_defaults as defaults
 from photon.bench import gpu_parts as parts
 from photon.bench.generated import SHAPES, generated, shape_of
-from photon.bench.gpu_engine import Bench, Rows, best_page_size
+from photon.bench.gpu_engine import Bench, Rows
 from photon.bench.report import BenchmarkError, table, whole_numbers
 from photon.devices.pace_table import PaceTable
 
@@ -38,6 +39,11 @@ PARTS: tuple[tuple[str, Callable[[Bench], Rows], float], ...] = (
     ("forward over the bytes it must read", parts.floor, 15.0),
     ("no allocation after warm-up", parts.allocations, 10.0),
     ("kernels", parts.kernels, 15.0),
+    ("defaults and page sizes", defaults.defaults, 40.0),
+    ("held up on the default stream", defaults.settled, 15.0),
+    ("rare moments", defaults.rare_moments, 20.0),
+    ("waits", defaults.waits, 30.0),
+    ("schedules", defaults.schedules, 60.0),
     ("whole requests", parts.whole_requests, 60.0),
 )
 """Name, part, and the seconds that must be left for it to begin. What needs several engines comes last."""
@@ -61,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=whole_numbers, default=[1, 8, 32, 64], help="rows that decode, like 1,8,32,64")
     parser.add_argument("--tokens", type=int, default=60, help="of an answer in the steady runs")
     parser.add_argument("--batches", type=whole_numbers, default=[1, 4, 16, 64], help="settings for whole requests")
-    parser.add_argument("--page-size", type=int, help="default: one that the block-table kernel takes, else 16")
+    parser.add_argument("--page-size", type=int, help="default: what the engine chooses")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -136,12 +142,11 @@ def _model(
         found["weights"] = failed(error)
         written()
         return
-    page_size = options.page_size or best_page_size(loaded, dtype)
     bench = Bench(
-        loaded, options.device, dtype, options.rows, options.tokens, options.batches, budget.left_s, page_size
+        loaded, options.device, dtype, options.rows, options.tokens, options.batches, budget.left_s, options.page_size
     )
     weights = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
-    size = {"gigabytes": weights / 1e9, "page_size": page_size}
+    size = {"gigabytes": weights / 1e9}
     found["weights"] = {"seconds": round(time.monotonic() - began, 1), "rows": [size]}
     try:
         for title, part, needs in PARTS:

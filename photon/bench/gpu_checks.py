@@ -16,7 +16,7 @@ from photon import Photon
 from photon.bench.gpu_engine import MODES, Bench, Rows, ask, asked
 from photon.bench.verdicts import Tokens
 from photon.core.request import ImageRef, Mode
-from photon.runtime.backends import Backend, Fused, Gather, Varlen, disagreement
+from photon.runtime.backends import PAGE_SIZES, Backend, Fused, Gather, Heads, Varlen, disagreement
 
 STALL_S = 0.02
 NOT_HERE = "needs a CUDA device"
@@ -27,12 +27,12 @@ def backends(bench: Bench) -> Rows:
     text, device = bench.loaded.model.config.text, bench.loaded.model.device
     rows: Rows = []
     for kind in (Gather, Fused, Varlen):
-        for size in (bench.page_size, 256):
+        for size in PAGE_SIZES:
             row: dict[str, Any] = {"backend": kind.name, "page_size": size, "difference": None, "problem": ""}
             try:
                 made: Backend = kind()
-                heads, width = text.n_kv_heads, text.head_dim
-                row["difference"] = disagreement(made, device, bench.dtype, heads, width, size)
+                heads = Heads(text.n_heads, text.n_kv_heads, text.head_dim)
+                row["difference"] = disagreement(made, device, bench.dtype, heads, size)
             except Exception as error:
                 row["problem"] = str(error).splitlines()[0][:120]
             rows.append(row)

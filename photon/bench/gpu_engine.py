@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +18,6 @@ from photon.core.trace import StepRecord
 from photon.devices import make_device
 from photon.engine.build import start_engine
 from photon.models.registry import LoadedModel
-from photon.runtime.backends import TOLERANCE, Varlen, disagreement
 
 MODES: tuple[Mode, Mode] = ("blocking", "pipelined")
 Rows = list[dict[str, Any]]
@@ -29,7 +27,8 @@ Rows = list[dict[str, Any]]
 class Bench:
     """One model on one device, and the engine that serves it.
 
-    rows: how many decode together in steady runs of `tokens` tokens; batches: engine settings for whole requests.
+    rows: how many decode together in steady runs of `tokens` tokens; batches: engine settings for whole requests;
+    page_size: None leaves it to the engine.
     """
 
     loaded: LoadedModel
@@ -39,7 +38,7 @@ class Bench:
     tokens: int
     batches: Sequence[int]
     left_s: Callable[[], float]
-    page_size: int = 16
+    page_size: int | None = None
     engines: dict[int, Photon] = field(default_factory=dict)
     pictures: int = 0
 
@@ -52,9 +51,7 @@ class Bench:
         found = self.engines.get(batch)
         if found is None or not found.healthy:
             self.close()
-            config = EngineConfig(
-                device=self.device, max_batch=batch, page_size=self.page_size, kv_memory_mb=16_384, queue=4096
-            )
+            config = EngineConfig(device=self.device, max_batch=batch, page_size=self.page_size, queue=4096)
             self.engines[batch] = Photon(start_engine(self.loaded, config, make_device(self.device), self.dtype))
         return self.engines[batch]
 
@@ -77,16 +74,6 @@ def asked(engine: Photon, image: ImageRef, tokens: int, mode: Mode) -> Request:
 
 def ask(engine: Photon, requests: Sequence[Request], callers: int) -> tuple[Round, list[StepRecord]]:
     """What was generated, and the steps that did it."""
-    first = max((s.step for s in engine.steps()), default=-1) + 1
+    first = engine.last_step + 1
     made = put(engine, [partial(single, request) for request in requests], callers)
     return made, engine.steps(first)
-
-
-def best_page_size(loaded: LoadedModel, dtype: torch.dtype) -> int:
-    """The smaller of the sizes at which the block-table kernel runs here; some versions read large pages only."""
-    text, device = loaded.model.config.text, loaded.model.device
-    for size in (16, 256):
-        with suppress(Exception):
-            if disagreement(Varlen(), device, dtype, text.n_kv_heads, text.head_dim, size) <= TOLERANCE[dtype]:
-                return size
-    return 16

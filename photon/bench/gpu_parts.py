@@ -27,7 +27,7 @@ def periods(bench: Bench) -> Rows:
         for mode in MODES:
             requests = [asked(engine, image, bench.tokens, mode) for _ in range(count)]
             ask(engine, requests, callers=count)  # warm
-            found[mode] = _steady(ask(engine, requests, callers=count)[1], count)
+            found[mode] = steady(ask(engine, requests, callers=count)[1], count)
         blocking, pipelined = (found[mode] for mode in MODES)
         device = pipelined["forward"] + pipelined["sampling"]
         rows.append(
@@ -47,7 +47,8 @@ def periods(bench: Bench) -> Rows:
     return rows
 
 
-def _steady(steps: Sequence[StepRecord], count: int) -> dict[str, float]:
+def steady(steps: Sequence[StepRecord], count: int) -> dict[str, float]:
+    """Medians over the steps in which `count` rows decode, milliseconds. Raises `BenchmarkError` if none do."""
     full = [s.kind == "decode" and len(s.requests) == count and not s.zombies for s in steps]
     pairs = [(a, b) for i, (a, b) in enumerate(itertools.pairwise(steps)) if full[i] and full[i + 1]]
     if not pairs:
@@ -112,7 +113,7 @@ def floor(bench: Bench) -> Rows:
         image = bench.image()
         requests = [asked(engine, image, bench.tokens, "pipelined") for _ in range(count)]
         ask(engine, requests, callers=count)
-        forward = _steady(ask(engine, requests, callers=count)[1], count)["forward"]
+        forward = steady(ask(engine, requests, callers=count)[1], count)["forward"]
         moe, shape = config.text.moe, config.text
         touched = 1 - (1 - moe.experts_per_token / moe.num_experts) ** count if moe else 0.0
         held = config.prefix_len + bench.tokens // 2

@@ -30,6 +30,7 @@ from photon.engine.core import Core, ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.models.moondream.config import TokenizerConfig
 from photon.models.moondream.lora import Adapter
+from photon.runtime.backends import PAGE_SIZES
 from photon.runtime.choices import SampleNeeds
 from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
@@ -203,7 +204,7 @@ def modelled_core(
     return build_core(
         SHAPE,
         config,
-        2 * rows * SHAPE.max_context // config.page_size,
+        2 * rows * SHAPE.max_context // PAGE_SIZES[0],
         device,
         timed(device, Countdown()),
         preprocess=lambda pixels: pixels,

@@ -57,7 +57,7 @@ def _row(model: Photon, rgb: Rgb, count: int, rounds: int) -> dict[str, Any]:
         new = ImageRef(rgb, f"{key} new".encode())
         known = ImageRef(rgb, f"{key} known".encode())
         apart = [ImageRef(rgb, f"{key} apart {i}".encode()) for i in range(count)]
-        before = max((step.step for step in model.steps()), default=-1)
+        before = model.last_step
         shared = put(model, _calls(model, [new] * count), callers=count)
         vision_runs = sum(step.crops for step in model.steps(before + 1))
         made = {

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-from photon import EngineConfig
 from photon.bench import report
 from photon.bench.clients import drawn
 from photon.bench.modelled import SHAPE, Callers, ModelledRequest, TextState, modelled_core, run_streams
@@ -30,6 +29,7 @@ from photon.engine.loop import EngineLoop
 from photon.engine.sizing import kv_page_bytes
 from photon.memory.pages import pages_for
 from photon.models.registry import LoadedModel, load_model
+from photon.runtime.backends import PAGE_SIZES
 from photon.skills.detokenizer import Detokenizer
 
 CALLERS = (1, 2, 4, 8, 16, 32, 64)
@@ -161,9 +161,9 @@ def pixel_growth(loaded: LoadedModel, options: argparse.Namespace) -> Growth:
 
 def page_rows(loaded: LoadedModel, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Pages in use while so many requests about one picture decode, and what the arithmetic says."""
-    size = EngineConfig().page_size
+    size = PAGE_SIZES[0]
     own = pages_for(SHAPE.prefix_length + 6 + 64 - 1, size) - SHAPE.prefix_length // size
-    bytes_a_page = kv_page_bytes(loaded.model.config, EngineConfig(), loaded.model.dtype)
+    bytes_a_page = kv_page_bytes(loaded.model.config, loaded.model.dtype, size)
     rows = []
     for callers in (n for n in (1, 16, 64) if n <= options.largest):
         core = modelled_core(flat_table(), GivenClock(), callers)

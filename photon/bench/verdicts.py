@@ -18,6 +18,7 @@ from photon.engine.core import ModelShape, build_core
 from photon.engine.loop import EngineLoop
 from photon.engine.sizing import default_kv_pages
 from photon.models.registry import LoadedModel
+from photon.runtime.backends import PAGE_SIZES
 from photon.runtime.executor import ModelExecutor
 from photon.skills.base import Plan, RecordedState
 
@@ -56,7 +57,7 @@ class Alone:
 def alone(loaded: LoadedModel, call: Call) -> Alone:
     """Run one call by itself on the CPU, with one row at a time; its requests are in blocking mode."""
     config = EngineConfig(max_batch=1)
-    pages = default_kv_pages(loaded.model.config, config, loaded.model.dtype)
+    pages = default_kv_pages(loaded.model.config, config, loaded.model.dtype, PAGE_SIZES[0])
     device, pool = CpuDevice(), ThreadPoolExecutor(1)
     executor = ModelExecutor(loaded.model, config, pages, device)
     sampler = executor.sample = MarginSampler(loaded.model)

@@ -22,6 +22,7 @@ from photon.models.moondream.model import Moondream
 from photon.models.moondream.published import tokenizer_repo
 from photon.models.public import BUNDLED, PUBLISHED, Published, model_name, not_here, published_model
 from photon.models.registry import config_at, existing
+from photon.runtime.backends import PAGE_SIZES
 from photon.skills import skills_of
 
 LOADING_BYTES = 10**9
@@ -82,8 +83,9 @@ def _sized(
 ) -> ModelInfo:
     dtype = getattr(torch, config.dtype) if config.dtype else default_dtype(device)
     weights = _parameters(json.dumps(model.to_dict())) * dtype.itemsize
-    pages = config.kv_pages or default_kv_pages(model, config, dtype)
-    needed = weights + pages * kv_page_bytes(model, config, dtype) + LOADING_BYTES
+    size = config.page_size or PAGE_SIZES[0]
+    pages = config.kv_pages or default_kv_pages(model, config, dtype, size)  # what it needs, not what it may take
+    needed = weights + pages * kv_page_bytes(model, dtype, size) + LOADING_BYTES
     memory = memory_bytes(device)
     fits = memory is None or needed <= memory
     where = "the CUDA device" if device.type == "cuda" else "this machine"

@@ -10,8 +10,11 @@ from photon.errors import InvalidRequestError
 __all__ = ["Device", "make_device"]
 
 
-def make_device(name: str) -> Device:
-    """`auto` takes a CUDA device where there is one, else the CPU. Raises `InvalidRequestError` for other names."""
+def make_device(name: str, blocking_waits: bool | None = None) -> Device:
+    """`auto` takes a CUDA device where there is one, else the CPU. Raises `InvalidRequestError` for other names.
+
+    `blocking_waits`: see `CudaDevice`.
+    """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
@@ -21,7 +24,7 @@ def make_device(name: str) -> Device:
     if name == "cuda":
         from photon.devices.cuda import CudaDevice
 
-        return CudaDevice()
+        return CudaDevice(blocking_waits)
     if name.startswith("paced:"):
         from photon.devices.paced import PacedDevice
 

@@ -16,6 +16,7 @@ from photon.memory.adapter_slots import AdapterSlots
 from photon.memory.pages import Pool, pages_for
 from photon.memory.prefix_cache import PrefixCache
 from photon.models.moondream.model import Moondream
+from photon.runtime.backends import PAGE_SIZES
 from photon.runtime.executor import Executor
 from photon.runtime.runner import Runner
 from photon.runtime.slot import SlotSizes
@@ -72,23 +73,24 @@ def build_core(
 
     `encode_ahead`: see `Preparation`.
     """
+    page_size = config.page_size or PAGE_SIZES[0]
     pages, rows = Pool("pages", kv_pages, FIRST_PAGE), Pool("rows", SLOTS * config.max_batch)
-    prefixes = PrefixCache(pages, config.page_size, shape.prefix_length)
+    prefixes = PrefixCache(pages, page_size, shape.prefix_length)
     sizes = SlotSizes(
         max_batch=config.max_batch,
         rows=rows.total,
         max_tokens=max(config.max_prefill_tokens, shape.max_context),  # a longer prompt goes alone
         max_images=config.max_prefill_images,
-        max_pages=pages_for(shape.max_context, config.page_size),
+        max_pages=pages_for(shape.max_context, page_size),
         prefix_pages=prefixes.size,
     )
-    runner = make_runner(device, executor, sizes, config.page_size, shape.coord_id, shape.size_id)
+    runner = make_runner(device, executor, sizes, page_size, shape.coord_id, shape.size_id)
     runner.warm_up()
     preparation = Preparation(preprocess, pool, device.now, notify, encode_ahead)
     limits = Limits(
-        config.max_batch, config.max_prefill_tokens, config.max_prefill_images, shape.max_context, config.page_size
+        config.max_batch, config.max_prefill_tokens, config.max_prefill_images, shape.max_context, page_size
     )
-    reservations = Reservations(rows, pages, prefixes, AdapterSlots(config.max_adapters), config.page_size)
+    reservations = Reservations(rows, pages, prefixes, AdapterSlots(config.max_adapters), page_size)
     admission = Admission(limits, reservations, preparation)
     trace = Trace(config.trace_steps, tick_log())
     scheduler = Scheduler(runner, admission, preparation, reservations, trace, device.now, shape.eos_id)

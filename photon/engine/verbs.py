@@ -280,9 +280,14 @@ class Photon:
         """The step records from index `since` on, as far as the ring still holds them."""
         return self._loop.trace.since(since)
 
+    @property
+    def last_step(self) -> int:
+        """The index of the latest step; -1 before the first."""
+        return self._loop.trace.last
+
     def describe(self) -> dict[str, Any]:
-        """What answers: model, device, dtype, threads, skills, and whether times are modelled."""
-        device = self.parts.device
+        """What answers: model, device, dtype, threads, skills, whether times are modelled; attention and its cache."""
+        device, attention = self.parts.device, self.parts.attention
         return {
             "model": self.parts.loaded.name,
             "device": device.name,
@@ -290,13 +295,17 @@ class Photon:
             "threads": torch.get_num_threads(),
             "skills": list(self.skills),
             "modelled": device.modelled,
+            "attention": attention.backend.name,
+            "attention_refused": list(attention.refused),
+            "page_size": attention.page_size,
+            "pages": self._loop.core.reservations.pages.total,
         }
 
     def stats(self) -> dict[str, Any]:
         """A snapshot; shares and rates are over the last ten seconds (docs/architecture.md "Values")."""
         scheduler, held = self._loop.scheduler, self._loop.core.reservations
         now = self.parts.device.now()
-        recent = [r for r in self._loop.trace.since(0) if r.commit_end_s > now - _STATS_WINDOW_S]
+        recent = self._loop.trace.after(now - _STATS_WINDOW_S)
         return {
             **{k: v for k, v in self.describe().items() if k in ("model", "device", "dtype")},
             "mode": scheduler.mode,

@@ -5,14 +5,18 @@ A backend makes a plan once a step, from the page tables and positions, and uses
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
+from photon.errors import DeviceError
+
+PAGE_SIZES = (16, 256)
+"""Small pages waste less; some versions of the block-table kernel read large ones only."""
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 5e-3}
 
 
@@ -99,40 +103,6 @@ class Fused:
         return out.transpose(1, 2)
 
 
-class Flex:
-    """FlexAttention over the whole page store: the mask says which pages are a row's, so nothing is gathered."""
-
-    name = "flex"
-
-    def plan(self, reads: Reads) -> tuple[Reads, dict[int, BlockMask]]:
-        return reads, {}
-
-    def attend(self, plan: tuple[Reads, dict[int, BlockMask]], q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        reads, masks = plan
-        total = len(keys)
-        if total not in masks:
-            masks[total] = self._mask(reads, total)
-        batch = q.shape[0]
-        k = keys.flatten(0, 1).transpose(0, 1).expand(batch, -1, -1, -1)
-        v = values.flatten(0, 1).transpose(0, 1).expand(batch, -1, -1, -1)
-        out = flex_attention(q.transpose(1, 2), k, v, block_mask=masks[total], enable_gqa=q.shape[2] != keys.shape[2])
-        assert isinstance(out, Tensor)
-        return out.transpose(1, 2)
-
-    @staticmethod
-    def _mask(reads: Reads, total: int) -> BlockMask:
-        size, (batch, count) = reads.page_size, reads.pages.shape
-        order = torch.arange(count, device=reads.pages.device).expand(batch, -1)
-        place = torch.full((batch, total), -1, device=order.device).scatter_(1, reads.pages, order)
-        place[:, 0] = -1  # scratch belongs to nobody
-
-        def sees(b: Tensor, h: Tensor, query: Tensor, slot: Tensor) -> Tensor:
-            index = place[b, slot // size]
-            return (index >= 0) & (index * size + slot % size <= reads.positions[b, query])
-
-        return create_block_mask(sees, batch, None, reads.positions.shape[1], total * size, device=str(order.device))
-
-
 class Varlen:
     """PyTorch's variable-length attention with a block table (torch >= 2.13, CUDA).
 
@@ -174,32 +144,69 @@ class Varlen:
         return out.view(batch, tokens, *q.shape[2:])
 
 
-def disagreement(
-    backend: Backend, device: torch.device, dtype: torch.dtype, heads: int, head_dim: int, size: int
-) -> float:
-    """The largest difference from `Gather` on random pages, for a one-token step and for a prompt."""
+@dataclass(frozen=True)
+class Heads:
+    """Of the text decoder's attention: `count` query heads share `kv` key heads, each `width` wide."""
+
+    count: int
+    kv: int
+    width: int
+
+
+def disagreement(backend: Backend, device: torch.device, dtype: torch.dtype, heads: Heads, size: int) -> float:
+    """The largest difference from `Gather` on random pages of `size`, for a one-token step and for a prompt."""
     generator = torch.Generator().manual_seed(0)
-    store = torch.randn(2, 9, size, heads, head_dim, generator=generator).to(device, dtype)
+    store = torch.randn(2, 9, size, heads.kv, heads.width, generator=generator).to(device, dtype)
     pages = torch.tensor([[3, 1, 8], [5, 2, 7]], device=device)
     worst = 0.0
     for tokens in (1, 4):
         first = torch.tensor([[2 * size + 1], [size + 2]], device=device)
         reads = Reads(pages, first + torch.arange(tokens, device=device), size)
-        q = torch.randn(2, tokens, heads, head_dim, generator=generator).to(device, dtype)
+        q = torch.randn(2, tokens, heads.count, heads.width, generator=generator).to(device, dtype)
         expected, found = (b.attend(b.plan(reads), q, *store) for b in (Gather(), backend))
         worst = max(worst, float((expected.float() - found.float()).abs().max()))
     return worst
 
 
-def choose(device: torch.device, dtype: torch.dtype, heads: int, head_dim: int, page_size: int) -> Backend:
-    """On a CPU the faster one for the dtype; on CUDA the first that runs here and agrees with the plain one."""
+@dataclass(frozen=True)
+class Chosen:
+    """A backend, the page size that it is used with, and why each better one is not, in a sentence."""
+
+    backend: Backend
+    page_size: int
+    refused: tuple[str, ...] = ()
+
+
+def choose(device: torch.device, dtype: torch.dtype, heads: Heads, page_size: int | None = None) -> Chosen:
+    """On a CPU the faster one for the dtype; on CUDA the first that runs here and agrees with the plain one.
+
+    `page_size` None takes what suits the backend. Raises `DeviceError` if a kernel that was tried broke the device.
+    """
     if device.type == "cpu":
-        return Fused() if dtype == torch.float32 else Gather()
+        return Chosen(Fused() if dtype == torch.float32 else Gather(), page_size or PAGE_SIZES[0])
+    refused: list[str] = []
     for kind in (Varlen, Fused):
-        try:
-            backend: Backend = kind()
-            if disagreement(backend, device, dtype, heads, head_dim, page_size) <= TOLERANCE[dtype]:
-                return backend
-        except (ImportError, RuntimeError, TypeError, ValueError, NotImplementedError):
-            continue  # this torch or this device does not have it
-    return Gather()
+        for size in (page_size,) if page_size else PAGE_SIZES:
+            problem = _problem(kind, device, dtype, heads, size)
+            if problem is None:
+                return Chosen(kind(), size, tuple(refused))
+            refused.append(f"{kind.name} with pages of {size} is not used: {problem}.")
+    return Chosen(Gather(), page_size or PAGE_SIZES[0], tuple(refused))
+
+
+def _problem(
+    kind: Callable[[], Backend], device: torch.device, dtype: torch.dtype, heads: Heads, size: int
+) -> str | None:
+    """Why this backend cannot be used; None if it can."""
+    try:
+        off = disagreement(kind(), device, dtype, heads, size)
+    except (ImportError, RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+        problem = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    else:
+        problem = f"it differs from the plain one by {off:.2g}" if not off <= TOLERANCE[dtype] else ""
+    try:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # an error of the kernel itself may come only now, and then it stays
+    except RuntimeError as error:
+        raise DeviceError(f"The CUDA device failed while {kind.__name__} was tried: {error}") from error
+    return problem or None

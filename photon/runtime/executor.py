@@ -14,7 +14,7 @@ from photon.models.moondream.lora import Adapter
 from photon.models.moondream.model import Moondream
 from photon.runtime.adapter_bank import AdapterBank
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
-from photon.runtime.backends import choose
+from photon.runtime.backends import Chosen, Heads, choose
 from photon.runtime.choices import SampleNeeds
 from photon.runtime.encoding import image_tokens
 from photon.runtime.sampling import Sampler
@@ -58,23 +58,37 @@ class Executor(Protocol):
         """Returns ids int64 [B] and values float32 [B, VALUES]."""
 
 
+def attention_for(model: Moondream, device: Device, page_size: int | None) -> Chosen:
+    """The way to attend, and the page size, that suit the model on this device. Raises `DeviceError`."""
+    text = model.config.text
+    heads = Heads(text.n_heads, text.n_kv_heads, text.head_dim)
+    return choose(device.torch_device, model.dtype, heads, page_size)
+
+
 class ModelExecutor:
     """Runs a `Moondream` model.
 
     `eager`: for steps that are not captured. Logits are then left to sampling, which knows whether any row chooses
-    between ids.
+    between ids. `attention`: None chooses what suits the device.
     """
 
     def __init__(
-        self, model: Moondream, config: EngineConfig, kv_pages: int, device: Device, eager: bool = False
+        self,
+        model: Moondream,
+        config: EngineConfig,
+        kv_pages: int,
+        device: Device,
+        eager: bool = False,
+        attention: Chosen | None = None,
     ) -> None:
         text, dtype = model.config.text, model.dtype
+        chosen = attention or attention_for(model, device, config.page_size)
         self._model = model
         self.cache = PagedCache(
-            text.n_layers, kv_pages, config.page_size, text.n_kv_heads, text.head_dim, device, dtype
+            text.n_layers, kv_pages, chosen.page_size, text.n_kv_heads, text.head_dim, device, dtype
         )
         self._eager = eager
-        self._backend = choose(device.torch_device, dtype, text.n_kv_heads, text.head_dim, config.page_size)
+        self._backend = chosen.backend
         self._adapters = AdapterBank(text, config.max_adapters, config.max_adapter_rank, device, dtype)
         self.sample = Sampler(model, continue_over_vocabulary=config.parity)
 

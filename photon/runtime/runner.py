@@ -51,7 +51,9 @@ class Runner:
         self._pending_values = device.zeros(rows, 3, dtype=torch.float32)
         self._page_tables = np.zeros((rows, sizes.max_pages), dtype=np.int64)
         self._batch_buckets = device.buckets(sizes.max_batch)
-        self._page_buckets = device.buckets(sizes.max_pages)
+        # Below a prefix's pages there are only questions without a picture: they are few, and padded up.
+        self._page_buckets = tuple(b for b in device.buckets(sizes.max_pages) if b >= sizes.prefix_pages)
+        self._prompt_buckets = device.buckets(sizes.max_tokens)
         self._forwards: dict[Shape, Callable[[], Outputs]] = {}
         self._missing: dict[Shape, None] = {}
         """Decode shapes that ran without having been captured, in the order in which they were first met."""
@@ -171,7 +173,7 @@ class Runner:
 
     def _stage_prefill(self, slot: Slot, step: Step) -> Callable[[], None]:
         sequences, count = step.sequences, len(step.sequences)
-        longest = max(len(s.request.prompt) for s in sequences)
+        longest = self._padded_prompt(max(len(s.request.prompt) for s in sequences), count)
         rows, ids, values = slot.rows.array, slot.token_ids.array, slot.token_values.array
         slot.cohort, last = None, 0
         self._stage_sampling_params(slot, sequences)
@@ -209,6 +211,15 @@ class Runner:
             )
 
         return work
+
+    def _padded_prompt(self, longest: int, count: int) -> int:
+        """Few shapes, so that the allocator of a device that captures soon has seen them all.
+
+        Prefills are not captured: that would take a graph for each number of rows, prompts and pages, and the crops
+        of their pictures differ besides.
+        """
+        padded = _padded(longest, self._prompt_buckets)
+        return padded if padded * count <= self._sizes.max_tokens else longest
 
     def _stage_shared(self, slot: Slot, step: Step) -> Callable[[], None]:
         """Load the step's new adapters, compute the prefixes that it leads, copy partial tail pages to their rows."""

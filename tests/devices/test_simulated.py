@@ -152,6 +152,50 @@ def test_reading_device_memory_on_the_host_is_a_wait() -> None:
     assert waits(lambda locked, memory: memory[torch.arange(2)]) == {}
 
 
+def test_copies_through_to_count_too_unless_their_memory_is_page_locked() -> None:
+    device = SimulatedDevice()
+    plain = torch.zeros(3)
+    locked = device.pinned(plain)
+    with device.watch_hidden_waits():
+        locked.to("cpu", non_blocking=True)
+        locked[1:].to("cpu", non_blocking=True)
+        assert not device.waits
+        plain.to("cpu", non_blocking=True)
+    assert device.waits == {"pageable copy": 1}
+
+
+def test_lasting_memory_is_garbage_until_the_default_stream_comes_to_it() -> None:
+    device = SimulatedDevice(LAZY)
+    words, numbers = device.zeros(3, dtype=torch.int64), device.zeros(3, dtype=torch.float32)
+    assert words.min() > 1 << 30
+    assert numbers.isnan().all()
+    seen: list[bool] = []
+    device.compute.run(lambda: seen.append(bool((words == 0).all())))
+    device.settle()
+    device.compute.run(lambda: seen.append(bool((words == 0).all() and (numbers == 0).all())))
+    device.finish()
+    assert seen[-1], "what is settled is there"
+    done, late = device.event(), device.zeros(1, dtype=torch.int64)
+    device.compute.run(lambda: seen.append(bool((late == 0).all())))
+    device.compute.record(done)
+    done.synchronize()
+    assert not seen[-1], "no order with the default stream is implied"
+    assert device.waits["allocation"] == 1, "memory that is got later stops the host"
+
+
+def test_a_captured_step_gives_the_same_tensors_written_anew() -> None:
+    device = SimulatedDevice(captures=True)
+    value = torch.ones(2)
+    replay = device.capture((0, 1, 1, 0), lambda: (value * 2, None))
+    first, nothing = replay()
+    kept = first.clone()
+    value += 1
+    second, _ = replay()
+    assert first is second
+    assert nothing is None
+    assert (kept.tolist(), second.tolist()) == ([2, 2], [4, 4])
+
+
 def test_a_hidden_wait_costs_the_host_the_time_until_the_stream_is_there() -> None:
     device = SimulatedDevice(EAGER)
     memory = torch.zeros(1)

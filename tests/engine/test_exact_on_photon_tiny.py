@@ -36,7 +36,7 @@ class Running:
 
     def __init__(self, loaded: LoadedModel, config: EngineConfig, margins: bool = False) -> None:
         model = loaded.model
-        pages = default_kv_pages(model.config, config, torch.float32)
+        pages = default_kv_pages(model.config, config, torch.float32, 16)
         self.device = CpuDevice()
         executor = ModelExecutor(model, config, pages, self.device, eager=not margins)
         if margins:

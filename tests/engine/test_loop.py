@@ -19,7 +19,7 @@ from photon.engine.streaming import End, ThreadMailbox
 from photon.errors import EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError, RequestCancelledError
 from photon.memory.pages import OwnershipError
 from tests.engine.running import PATIENCE_S, Engine, StreamedState, plan, running
-from tests.rig import image, request
+from tests.rig import WalkState, image, request
 from tests.scripted import InjectedError
 
 
@@ -147,6 +147,18 @@ def test_five_hundred_clients_that_leave_in_mid_answer_leave_nothing_behind() ->
         assert all(e is None or isinstance(e, RequestCancelledError) for e in errors)
         assert engine.ask(request()).future.result(PATIENCE_S)
         engine.rest()
+
+
+def test_a_failed_request_ends_its_siblings() -> None:
+    """Their answer is nobody's any more, and they would hold rows to the end."""
+    with running(eos_share=0, rows=4) as engine:
+        engine.loop.pause()
+        broken = Request(request().prompt, None, 50, lambda: WalkState(5, ("advance", 2)))
+        call = engine.ask(broken, *(request(limit=50, seed=n) for n in range(3)))
+        engine.loop.resume()
+        assert isinstance(outcome(call), InjectedError)
+        engine.rest()
+        assert sum(len(step.sequences) for step in engine.rig.runner.launched) < 4 * 10
 
 
 # -- pausing and stopping --------------------------------------------------------------------------------------------

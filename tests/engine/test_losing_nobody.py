@@ -164,6 +164,16 @@ def test_an_idle_engine_holds_no_picture(make: Callable[[], Any], limit: int) ->
         assert gone() is None
 
 
+def test_an_ended_call_is_not_kept() -> None:
+    with running(eos_share=0) as engine:
+        call = engine.ask(request(limit=2))
+        call.future.result(PATIENCE_S)
+        gone = weakref.ref(call)
+        del call
+        forget(engine)
+        assert gone() is None
+
+
 def forget(engine: Engine) -> None:
     """What only the test itself keeps of the past."""
     engine.rest()

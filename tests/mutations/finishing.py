@@ -37,8 +37,8 @@ FINISHED = (
         "the prefix of a failed step is kept",
         (
             RESERVATIONS,
-            "            if step.error is None:\n                self.prefixes.commit(sequence.prefix)\n",
-            "            if True:\n                self.prefixes.commit(sequence.prefix)\n",
+            "            if step.error is None and not sequence.tainted:\n",
+            "            if not sequence.tainted or step.error:\n",
         ),
         tests=(ADMITTING, EXACT),
     ),
@@ -93,7 +93,11 @@ FINISHED = (
     fault(
         12,
         "a cancelled request stays in the queue",
-        (SCHEDULER, "            self._admission.remove(sequence)\n", "            pass\n"),
+        (
+            SCHEDULER,
+            "        if sequence.phase is Phase.WAITING:\n            self._admission.remove(sequence)\n",
+            "        if sequence.phase is Phase.WAITING:\n",
+        ),
         tests=(FINISHING, EXACT),
     ),
     fault(
@@ -111,9 +115,8 @@ FINISHED = (
         "a cancelled leader takes its prefix with it",
         (
             RESERVATIONS,
-            "            if step.error is None:\n                self.prefixes.commit(sequence.prefix)\n",
-            "            if step.error is None and not sequence.finalized:\n"
-            "                self.prefixes.commit(sequence.prefix)\n",
+            "            if step.error is None and not sequence.tainted:\n",
+            "            if step.error is None and not sequence.tainted and not sequence.finalized:\n",
         ),
         tests=(ADMITTING,),
     ),
@@ -188,6 +191,7 @@ FINISHED = (
         13,
         "when the engine fails, those who wait are not told",
         (LOOP, "        self.scheduler.abort(stopped)\n        self._act_on_ends()\n", "        self._act_on_ends()\n"),
+        (LOOP, "        for call in tuple(self._calls):  # whoever", "        for call in ():  # whoever"),
         tests=(RUNNING,),
     ),
     fault(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.mutation import Change, Mutation
 
 ADMISSION = "scheduler/admission.py"
+CALL = "engine/call.py"
 CHOICES = "runtime/choices.py"
 LOOP = "engine/loop.py"
 PIPELINE = "scheduler/pipeline.py"
@@ -17,6 +18,8 @@ SLOT = "runtime/slot.py"
 STREAMING = "engine/streaming.py"
 
 STEPS = "tests/runtime/test_steps.py"
+MODEL_STEPS = "tests/runtime/test_model_steps.py"
+LOSING = "tests/engine/test_losing_nobody.py"
 FINISHING = "tests/scheduler/test_finishing.py"
 ADMITTING = "tests/scheduler/test_admission.py"
 FAILING = "tests/scheduler/test_failures.py"

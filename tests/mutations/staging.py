@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.mutations.places import EXACT, FINISHING, RESERVATIONS, RUNNER, SCHEDULER, SLOT, STEPS, UNHELD, fault
+from tests.mutations.places import (
+    EXACT,
+    FINISHING,
+    MODEL_STEPS,
+    RESERVATIONS,
+    RUNNER,
+    SCHEDULER,
+    SLOT,
+    STEPS,
+    UNHELD,
+    fault,
+)
 
 _SLOTS = "        self.slots = [Slot(i, device, sizes) for i in range(SLOTS)]\n"
 
@@ -150,46 +161,77 @@ STAGING = (
         ),
         tests=(STEPS, FINISHING),
     ),
-    fault(
-        8,
-        "a captured step serves both slots",
-        (
-            RUNNER,
-            "        key = (slot.index, batch, pages, int(adapted))\n",
-            "        key = (0, batch, pages, int(adapted))\n",
-        ),
-        tests=(STEPS, EXACT),
-    ),
-    fault(
-        8,
-        "a captured step serves every batch",
-        (
-            RUNNER,
-            "        key = (slot.index, batch, pages, int(adapted))\n",
-            "        key = (slot.index, 0, pages, int(adapted))\n",
-        ),
-        tests=(STEPS, EXACT),
-    ),
-    fault(
-        8,
-        "a captured step serves every context length",
-        (
-            RUNNER,
-            "        key = (slot.index, batch, pages, int(adapted))\n",
-            "        key = (slot.index, batch, 0, int(adapted))\n",
-        ),
-        tests=(STEPS, EXACT),
+    *(
+        fault(
+            8,
+            f"a captured step serves {what}",
+            (RUNNER, "        found = self._forwards.get(shape)\n", f"        found = self._forwards.get({key})\n"),
+            (RUNNER, "        self._forwards[shape] = ", f"        self._forwards[{key}] = "),
+            tests=(STEPS, EXACT),
+        )
+        for what, key in (
+            ("both slots", "(0, *shape[1:])"),
+            ("every batch", "(shape[0], 0, *shape[2:])"),
+            ("every context length", "(*shape[:2], 0, shape[3])"),
+            ("steps with and without adapters", "(*shape[:3], 0)"),
+        )
     ),
     fault(
         8,
         "a captured step does not learn of the sites of a later adapter",
-        (RUNNER, "        self._expect_adapters(adapter for _, adapter in loads)\n", ""),
-        tests=("tests/runtime/test_model_steps.py",),
+        (
+            RUNNER,
+            "for shape, forward in self._forwards.items() if not shape[-1]}",
+            "for shape, forward in self._forwards.items()}",
+        ),
+        tests=(MODEL_STEPS,),
     ),
     fault(
         8,
         "a step is captured over the rows that its slot last decoded",
-        (RUNNER, "            self._device.compute.run(lambda: _clear(slot.rows.device))", "            pass"),
+        (RUNNER, "        self._device.compute.run(partial(_clear, slot.rows.device))", "        pass"),
         tests=(STEPS, EXACT),
+    ),
+    fault(
+        7,
+        "what was not captured at start is captured inside a tick",
+        (
+            RUNNER,
+            "                self._missing[shape] = None\n",
+            "                self._capture(shape)\n                return self._forwards[shape]\n",
+        ),
+        tests=(MODEL_STEPS,),
+    ),
+    fault(
+        7,
+        "crops are not page-locked",
+        ("runtime/encoding.py", "Crops(device.pinned(crops.pixels), crops.grid)", "crops"),
+        tests=(MODEL_STEPS,),
+    ),
+    fault(
+        7,
+        "an adapter's weights are not page-locked",
+        (
+            "models/moondream/lora.py",
+            "flat = pinned(torch.cat([part.to(dtype).flatten() for part in parts]))",
+            "flat = torch.cat([part.to(dtype).flatten() for part in parts])",
+        ),
+        tests=(MODEL_STEPS,),
+    ),
+    fault(
+        7,
+        "the compute stream does not wait for what was made on the default stream",
+        (
+            RUNNER,
+            "        self._device.settle()\n        if not self._device.captures:",
+            "        if not self._device.captures:",
+        ),
+        tests=(STEPS, EXACT),
+    ),
+    fault(
+        7,
+        "the compute stream does not wait for the room that was made for an adapter",
+        (RUNNER, "        self._device.settle()\n\n    def warm_up", "\n    def warm_up"),
+        tests=(MODEL_STEPS,),
     ),
 )

@@ -77,8 +77,8 @@ TOKENS = (
         "rows that changed are taken for those that decoded before when they are as many",
         (
             RUNNER,
-            "        if slot.cohort != step.sequences:\n",
-            "        if slot.cohort is None or len(slot.cohort) != len(step.sequences):\n",
+            "        if slot.cohort != cohort:\n",
+            "        if slot.cohort is None or len(slot.cohort) != len(cohort):\n",
         ),
     ),
     fault(
@@ -138,8 +138,8 @@ TOKENS = (
         "a prefill is as long as its first prompt",
         (
             RUNNER,
-            "        longest = max(len(s.request.prompt) for s in sequences)\n",
-            "        longest = len(sequences[0].request.prompt)\n",
+            "(max(len(s.request.prompt) for s in sequences), count)",
+            "(len(sequences[0].request.prompt), count)",
         ),
     ),
     fault(

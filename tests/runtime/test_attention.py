@@ -9,30 +9,124 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from photon.devices.cpu import CpuDevice
+from photon.errors import DeviceError
 from photon.models.moondream.reference import attention
+from photon.runtime import backends
 from photon.runtime.attention import PagedAttention, PagedCache, PrefixAttention
-from photon.runtime.backends import TOLERANCE, Backend, Flex, Fused, Gather, Varlen, choose, disagreement
+from photon.runtime.backends import PAGE_SIZES, TOLERANCE, Backend, Fused, Gather, Heads, Varlen, choose, disagreement
 
 CPU = torch.device("cpu")
 DEVICE = CpuDevice()
-BACKENDS: list[type[Backend]] = [Gather, Fused, Flex]
+BACKENDS: list[type[Backend]] = [Gather, Fused]
+HEADS = Heads(count=4, kv=4, width=16)
+GROUPED = Heads(count=4, kv=2, width=16)
 
 
-@pytest.mark.parametrize("kind", [Fused, Flex])
+@pytest.mark.parametrize("heads", [HEADS, GROUPED])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_backends_agree_with_the_plain_reference(kind: type[Backend], dtype: torch.dtype) -> None:
-    assert disagreement(kind(), CPU, dtype, heads=4, head_dim=16, size=8) <= TOLERANCE[dtype]
+def test_the_fused_form_agrees_with_the_plain_reference(heads: Heads, dtype: torch.dtype) -> None:
+    assert disagreement(Fused(), CPU, dtype, heads, size=8) <= TOLERANCE[dtype]
 
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_the_block_table_backend_agrees_with_the_plain_reference() -> None:
-    assert disagreement(Varlen(), torch.device("cuda"), torch.bfloat16, 4, 64, 16) <= TOLERANCE[torch.bfloat16]
+    assert (
+        disagreement(Varlen(), torch.device("cuda"), torch.bfloat16, Heads(4, 4, 64), 256) <= TOLERANCE[torch.bfloat16]
+    )
 
 
 def test_a_cpu_takes_the_faster_form_of_each_dtype() -> None:
-    assert choose(CPU, torch.float32, 4, 16, 8).name == "fused"
-    assert choose(CPU, torch.bfloat16, 4, 16, 8).name == "gather"
+    for dtype, name in ((torch.float32, "fused"), (torch.bfloat16, "gather")):
+        chosen = choose(CPU, dtype, HEADS)
+        assert (chosen.backend.name, chosen.page_size, chosen.refused) == (name, PAGE_SIZES[0], ())
+    assert choose(CPU, torch.float32, HEADS, 8).page_size == 8
+
+
+class OnlyLargePages(Fused):
+    """As some versions of the block-table kernel are."""
+
+    name = "varlen"
+
+    def plan(self, reads: Any) -> Any:
+        if reads.page_size < PAGE_SIZES[1]:
+            raise RuntimeError("page size must be a multiple of 256.\nat line 7")
+        return super().plan(reads)
+
+
+class OnlyEqualHeads(Fused):
+    """Right for as many key heads as query heads, wrong for shared ones."""
+
+    name = "varlen"
+
+    def attend(self, plan: Any, q: Any, keys: Any, values: Any) -> Any:
+        out = super().attend(plan, q, keys, values)
+        return out if q.shape[2] == keys.shape[2] else out.flip(2)
+
+
+@pytest.fixture
+def meta(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A device that is no CPU to `choose`, and whose work the CPU does."""
+
+    def pretended(kind: type[Backend], heads: Heads, size: int | None = None) -> Any:
+        monkeypatch.setattr(backends, "Varlen", kind)
+        real = backends.disagreement
+        monkeypatch.setattr(backends, "disagreement", lambda b, d, t, h, s: real(b, CPU, t, h, s))
+        return choose(torch.device("meta"), torch.float32, heads, size)
+
+    return pretended
+
+
+def test_the_page_size_is_what_the_chosen_kernel_wants_and_each_refusal_is_said(meta: Any) -> None:
+    chosen = meta(OnlyLargePages, HEADS)
+    assert (chosen.backend.name, chosen.page_size) == ("varlen", 256)
+    assert chosen.refused == ("varlen with pages of 16 is not used: page size must be a multiple of 256.",)
+    wanted = meta(OnlyLargePages, HEADS, 16)
+    assert (wanted.backend.name, wanted.page_size) == ("fused", 16)
+    assert len(wanted.refused) == 1
+
+
+def test_a_kernel_is_tried_with_the_models_own_heads(meta: Any) -> None:
+    assert meta(OnlyEqualHeads, HEADS).backend.name == "varlen"
+    chosen = meta(OnlyEqualHeads, GROUPED)
+    assert chosen.backend.name == "fused"
+    assert "differs from the plain one" in chosen.refused[0]
+
+
+def test_a_kernel_that_breaks_the_device_is_an_error_and_not_a_reason_to_try_the_next(
+    meta: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(device: Any) -> None:
+        raise RuntimeError("an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", broken)
+    with pytest.raises(DeviceError, match="illegal memory access"):
+        backends._problem(Fused, _Cuda(), torch.float32, HEADS, 8)  # type: ignore[arg-type]
+
+
+class _Cuda:
+    type = "cuda"
+
+
+def test_no_rows_overflow_stays_where_all_short_rows_look() -> None:
+    """Padded positions are written to the scratch page, and tables are padded with it."""
+    cache = PagedCache(1, 4, 4, 2, 8, DEVICE, torch.float32)
+    positions, valid = torch.tensor([[0, 1, 0]]), torch.tensor([[True, True, False]])
+    q = torch.randn(1, 3, 2, 8)
+    k = q.clone()
+    k[:, 2] = torch.nan
+    PagedAttention(cache, Fused(), torch.tensor([[1]]), positions, valid)(0, q, k, k)
+    assert cache.kv[:, :, 0].isfinite().all()
+    other = PagedAttention(cache, Fused(), torch.tensor([[2, 0]]), torch.tensor([[1]]))
+    assert other(0, q[:, :1], q[:, :1], q[:, :1]).isfinite().all()
+
+
+def test_cleared_pages_hold_nothing_in_any_layer() -> None:
+    cache = PagedCache(3, 4, 2, 1, 4, DEVICE, torch.float32)
+    cache.kv.fill_(torch.nan)
+    cache.clear_pages(torch.tensor([0, 2]))
+    assert (cache.kv[:, :, [0, 2]] == 0).all()
+    assert cache.kv[:, :, [1, 3]].isnan().all()
 
 
 @pytest.mark.parametrize("kind", BACKENDS)

@@ -162,6 +162,19 @@ def test_rows_that_skip_a_step_and_return_go_on_with_their_own_values() -> None:
     assert right(r, *sequences)
 
 
+def test_rows_that_decode_on_after_a_prefill_in_their_slot_are_staged_anew() -> None:
+    """The prefill's only row ends with it, so that the same rows as before decode next in that slot."""
+    r = Rig(SimulatedDevice(LAZY), rows=4, pages=64, eos_share=0)
+    sequences = [r.submit(request(limit=14, seed=n)) for n in range(2)]
+    for n in range(6):
+        r.tick()
+        r.tick()
+        sequences.append(r.submit(request(limit=1, seed=10 + n)))
+    r.run()
+    r.check_at_rest()
+    assert right(r, *sequences)
+
+
 # -- captured steps ----------------------------------------------------------------------------------------------------
 
 

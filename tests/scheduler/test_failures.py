@@ -9,9 +9,9 @@ import pytest
 from photon.core.request import Choice, Request, SkillState
 from photon.core.sequence import Sequence
 from photon.devices.simulated import LAZY, SimulatedDevice
-from photon.errors import DeviceError, InvalidRequestError
+from photon.errors import DeviceError, InvalidRequestError, NonFiniteError
 from tests.rig import Rig, WalkState, Watched, image, request
-from tests.scripted import InjectedError, generate
+from tests.scripted import OVERFLOWING, InjectedError, generate
 
 
 def rig(**options: Any) -> Rig:
@@ -205,6 +205,25 @@ def test_an_error_does_not_lose_the_pending_step_of_others() -> None:
     answered(r, first, third)
 
 
+def test_the_overflow_of_a_cancelled_leader_reaches_nobody() -> None:
+    """It has ended when its values arrive, but its prefix and its pages are for others."""
+    r = rig(pages=12)
+    left = r.submit(request(limit=4, image=image(OVERFLOWING)))
+    r.tick()
+    r.pool.run()
+    r.tick()
+    assert left.launched
+    r.scheduler.cancel(left)
+    r.run()
+    assert not list(r.core.reservations.prefixes), "the prefix holds values that are no numbers"
+    others = [r.submit(request(limit=6, seed=n, image=image(n))) for n in range(3)]
+    again = r.submit(request(limit=4, image=image(OVERFLOWING)))
+    r.run()
+    r.check_at_rest()
+    answered(r, *others)
+    assert failed(again, NonFiniteError)
+
+
 def test_a_bad_list_is_an_error_with_a_sentence() -> None:
     r = rig()
     sequence = r.submit(failing("bad choice", 0))
@@ -238,5 +257,6 @@ def test_after_the_device_is_lost_every_request_can_be_ended(at: str) -> None:
     r.device.fail("gone")
     with pytest.raises(DeviceError, match="gone"):
         r.tick()
+    assert [s.listener.ends for s in sequences] == [0] * 5, "a lost device is no step's own error"  # type: ignore[attr-defined]
     r.scheduler.abort(DeviceError("gone"))
     assert [s.listener.ends for s in sequences] == [1] * 5  # type: ignore[attr-defined]
