@@ -147,7 +147,7 @@ class Reply:
 
     def _content(self, answer: Mapping[str, Any]) -> str:
         key = TEXT_SKILLS.get(self.skill)
-        return str(answer[key]) if key else json.dumps(answer)
+        return str(answer[key]) if key else json.dumps(answer, allow_nan=False)
 
     def _reason(self, result: Result) -> str:
         spent = self.skill in TEXT_SKILLS and "reasoning" not in result and result.metrics.tokens == self.max_tokens

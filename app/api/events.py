@@ -78,7 +78,7 @@ async def event_stream(
 
 def line(event: Event | str) -> str:
     """One event; text is sent as it is."""
-    return f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n"
+    return f"data: {event if isinstance(event, str) else json.dumps(event, allow_nan=False)}\n\n"
 
 
 async def _next(pieces: AsyncIterator[Any]) -> Any:

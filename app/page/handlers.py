@@ -218,7 +218,7 @@ def results_value(
         "rows": drawn["shapes"],
         "note": summary(answers),
         "text": question.task in TEXT_SKILLS,
-        "json": json.dumps(body, indent=1),
+        "json": json.dumps(body, indent=1, allow_nan=False),
         "picture": picture.token,
         "name": picture.name,
         "python": as_python(model, question, picture.name),

@@ -93,7 +93,7 @@ def _words(answers: Sequence[Answer], problems: Sequence[str]) -> str:
 
 def _files(body: dict[str, Any], name: str, pixels: Any) -> dict[str, bytes]:
     """What the ZIP holds for one picture."""
-    whole = {"json": json.dumps(body, indent=1).encode()}
+    whole = {"json": json.dumps(body, indent=1, allow_nan=False).encode()}
     if body["task"] in TEXT_SKILLS:
         return whole
     answered = Answered.parse(body)

@@ -119,6 +119,11 @@ class ScriptedEngine:
         with self._lock:
             return [step for step in self._steps if step.step >= since]
 
+    @property
+    def last_step(self) -> int:
+        with self._lock:
+            return max((step.step for step in self._steps), default=-1)
+
     def describe(self) -> dict[str, Any]:
         return {
             "model": self.model,

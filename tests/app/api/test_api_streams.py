@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.api.events import line
 from app.server import build_app
 from app.settings import ServerSettings
 from tests.app.live import PATH, StreamingEngine, data_url, serving, wait_for
@@ -140,3 +141,10 @@ def test_a_reader_that_stands_still_and_leaves_is_closed_too(url: str, engine: S
         time.sleep(1.0)
         assert engine.closed_streams == []
     wait_for(lambda: engine.closed_streams == ["query"], "the stream is closed")
+
+
+def test_no_event_holds_a_value_that_is_no_number() -> None:
+    """JSON has no NaN: clients would fail to read what follows."""
+    with pytest.raises(ValueError, match="JSON compliant"):
+        line({"x": float("nan")})
+    assert json.loads(line({"x": 0.5}).removeprefix("data: ")) == {"x": 0.5}
