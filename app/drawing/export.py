@@ -91,7 +91,9 @@ def coco(answered: Answered, file_name: str) -> str:
     categories: list[dict[str, Any]] = [{"id": index, "name": name} for index, name in enumerate(names, start=1)]
     if answered.task == "point":
         categories = [one | {"keypoints": ["point"], "skeleton": []} for one in categories]
-    return json.dumps({"images": [image], "annotations": annotations, "categories": categories}, indent=1, allow_nan=False)
+    return json.dumps(
+        {"images": [image], "annotations": annotations, "categories": categories}, indent=1, allow_nan=False
+    )
 
 
 def svg(answered: Answered) -> str:

@@ -92,7 +92,7 @@ def ask_panel() -> AskPanel:
             run = gr.Button("Run", variant="primary", elem_id="run")
             cancel = gr.Button("Cancel", visible=False, elem_id="cancel")
         pipelined = gr.Checkbox(True, label="Pipelined decoding", info="For your requests only", elem_id="pipelined")
-        with gr.Accordion("ServerSettings", open=False, elem_id="settings"):
+        with gr.Accordion("Settings", open=False, elem_id="settings"):
             most = gr.Slider(1, MAX_OBJECTS, value=50, step=1, label="At most this many objects")
             warmth = gr.Slider(0, 2, value=0, step=0.1, label="Temperature", info="0 always takes the likeliest answer")
         status, results = parts.status(), parts.results()

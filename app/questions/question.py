@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import unicodedata
 from collections.abc import Coroutine, Iterable, Sequence
@@ -176,10 +177,19 @@ async def _spoken(verb: Verb, key: str, standing: Standing, *arguments: Any, **o
     return result
 
 
+def finite(value: Any) -> Any:
+    """The same without values that are no numbers, which JSON does not have: None stands in their place."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def as_json(question: Question, answers: Sequence[Answer], size: tuple[int, int]) -> dict[str, Any]:
     """The answers as the page shows and exports them; `size` is (width, height) in pixels."""
     rows: list[dict[str, Any]] = []
     for answer in answers:
         body = dict(answer.result) if answer.result is not None else {"error": answer.problem}
-        rows.append({"name": answer.name, **body})
+        rows.append({"name": answer.name, **finite(body)})
     return {"task": question.task, "image": {"width": size[0], "height": size[1]}, "answers": rows}

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.questions.question import MAX_NAMES, Question, QuestionError, Standing, as_json, ask, parse_names
+from app.questions.question import MAX_NAMES, Answer, Question, QuestionError, Standing, as_json, ask, parse_names
+from photon import Result
 from tests.app.live import StreamingEngine
 from tests.app.scripted import ScriptedEngine
 
@@ -203,3 +204,10 @@ def test_cancelling_ends_a_text_on_its_way() -> None:
 
     asyncio.run(cancel_when_it_speaks())
     assert engine.closed_streams == ["query"]
+
+
+def test_json_holds_no_value_that_is_no_number() -> None:
+    nan, inf = float("nan"), float("inf")
+    answer = Answer("cat", Result({"objects": [{"x_min": nan, "x_max": 0.5}], "polygons": [[[inf, 0.1]]]}))
+    (row,) = as_json(Question("detect", ("cat",)), [answer], (6, 4))["answers"]
+    assert row == {"name": "cat", "objects": [{"x_min": None, "x_max": 0.5}], "polygons": [[[None, 0.1]]]}
