@@ -47,7 +47,9 @@ def data_url(data: bytes | None = None, kind: str = "image/jpeg") -> str:
 @contextlib.contextmanager
 def serving(app: Any) -> Iterator[str]:
     """The application on a free port of this process; yields its base URL."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_for(lambda: server.started, "the server listens")

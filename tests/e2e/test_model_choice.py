@@ -124,10 +124,15 @@ SAID = """() => {
 }"""
 
 
+@pytest.fixture(scope="session")
+def unhurried(start_server: StartServer) -> Server:
+    """Exact answers that take two seconds."""
+    return start_server("-m", "tests.e2e.scripted_server", SCRIPTED_DELAY_S="2", SCRIPTED_LOAD_S="0.1")
+
+
 @pytest.mark.parametrize("task", ["Query", "Caption"])
-def test_an_answer_in_words_is_read_while_it_is_written(visit: OpenPage, start_server: StartServer, task: str) -> None:
-    server = start_server("-m", "tests.e2e.scripted_server", SCRIPTED_DELAY_S="2", SCRIPTED_LOAD_S="0.1")
-    page = visit(server).page
+def test_an_answer_in_words_is_read_while_it_is_written(visit: OpenPage, unhurried: Server, task: str) -> None:
+    page = visit(unhurried).page
     add_picture(page, png(64, 48))
     choose(page, "moondream2")
     expect(page.locator(".ph-models-name")).to_have_text("moondream2")
