@@ -22,7 +22,8 @@ MAY_IMPORT: Mapping[str, str] = {
     "photon/scheduler": "photon/runtime photon/core photon/memory photon/errors.py",
     "photon/engine": "photon/scheduler photon/runtime photon/skills photon/masks photon/core photon/models "
     "photon/devices photon/memory photon/errors.py",
-    "photon/catalog": "photon/engine photon/skills photon/masks photon/core photon/models photon/errors.py",
+    "photon/catalog": "photon/engine photon/runtime photon/skills photon/masks photon/core photon/models "
+    "photon/errors.py",
     "photon/__init__.py": "photon/catalog photon/engine photon/skills photon/core photon/models photon/errors.py",
     "photon/commands": "photon photon/catalog photon/errors.py",
     "photon/__main__.py": "photon/commands photon/errors.py",

@@ -21,6 +21,7 @@ BENCHMARKS = {
     "prefix": "several questions about one picture",
     "start": "the application: seconds from its start to the first answer",
     "cuda": "a GPU machine: checks, periods, whole requests, kernels and memory, in one run by the clock",
+    "load-held": "many visitors at once for some minutes: answered, refused, failed, and all back at rest",
     "scale": "what one more of anything costs: callers, tokens, objects, pixels, requests",
 }
 
@@ -35,6 +36,8 @@ class Benchmark(Protocol):
 
     def show(self, report: dict[str, Any]) -> str:
         """The report for a reader."""
+
+    # Where it has `failed(report)`, a report that has makes the exit code 1.
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,11 +55,11 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(json.dumps(report) if options.json else benchmark.show(report))
-    return 0
+    return int(getattr(benchmark, "failed", lambda _: False)(report))
 
 
 def _load(name: str) -> Benchmark:
-    module: Benchmark = importlib.import_module(f"photon.bench.{name}")
+    module: Benchmark = importlib.import_module(f"photon.bench.{name.replace('-', '_')}")
     return module
 
 

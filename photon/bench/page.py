@@ -15,11 +15,6 @@ import importlib
 import io
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +24,7 @@ import numpy as np
 from PIL import Image
 
 from photon.bench.report import BenchmarkError, percentile, table
+from photon.bench.served import rss_mb, server
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -86,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    with _server() as (url, process), _page() as page:
+    with server() as (url, process), _page() as page:
         _open(page, url)
         _upload(page, 0)
         page.fill("#names input", "cat")
@@ -120,11 +116,11 @@ def _growth(page: Any, url: str, pid: int, uploads: int, visits: int) -> float:
     first = 0.0
     for index in range(uploads):
         if index == uploads // 10:
-            first = _rss_mb(pid)
+            first = rss_mb(pid)
         _upload(page, index + 1)
     for _ in range(visits):
         _open(page, url)
-    return _rss_mb(pid) - (first or _rss_mb(pid))
+    return rss_mb(pid) - (first or rss_mb(pid))
 
 
 def _open(page: Any, url: str) -> None:
@@ -155,42 +151,6 @@ def _upload(page: Any, seed: int) -> None:
            return picture.getAttribute("src") !== before && picture.complete && picture.naturalWidth > 0; }""",
         arg=before,
     )
-
-
-def _rss_mb(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-
-@contextmanager
-def _server() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = {**os.environ, "HOST": "127.0.0.1", "PORT": str(port), "PHOTON_MODEL": "photon-tiny"}
-    process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + START_S
-        while not _ready(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise BenchmarkError("The server did not start; `python app.py` says why.")
-            time.sleep(0.1)
-        yield url, process
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def _ready(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url + "/health", timeout=5) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
 
 
 @contextmanager

@@ -119,7 +119,8 @@ class Runner:
     def _capture(self, shape: Shape) -> None:
         index, batch, pages, adapted = shape
         slot = self.slots[index]
-        self._device.compute.run(partial(_clear, slot.rows.device))  # the trial run writes: to the scratch page
+        # The trial run reads a pending value and writes it: the scratch row's, always a number, to the scratch page.
+        self._device.compute.run(partial(_to_scratch, slot.rows.device, self._sizes.rows))
         work = partial(self._decode, slot, batch, pages, bool(adapted))
         self._forwards[shape] = self._device.capture(shape, work)
 
@@ -347,8 +348,9 @@ def _padded(count: int, buckets: tuple[int, ...]) -> int:
     return buckets[i] if i < len(buckets) else count
 
 
-def _clear(rows: torch.Tensor) -> None:
+def _to_scratch(rows: torch.Tensor, scratch_row: int) -> None:
     rows.zero_()
+    rows[:, ROW] = scratch_row
 
 
 def _nothing() -> None:

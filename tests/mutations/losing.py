@@ -126,6 +126,12 @@ KEEPING = (
 OVERFLOWS = (
     fault(
         9,
+        "a step is captured over the pending value of whoever had the first row",
+        (RUNNER, "    rows[:, ROW] = scratch_row\n", ""),
+        tests=("tests/scheduler/test_failures.py",),
+    ),
+    fault(
+        9,
         "pages with values that are no numbers go to the next owner",
         (SCHEDULER, "            self._runner.clear(sequence.pages)\n", "            pass\n"),
         tests=(MODEL_STEPS, EXACT),

@@ -189,7 +189,7 @@ STAGING = (
     fault(
         8,
         "a step is captured over the rows that its slot last decoded",
-        (RUNNER, "        self._device.compute.run(partial(_clear, slot.rows.device))", "        pass"),
+        (RUNNER, "        self._device.compute.run(partial(_to_scratch, ", "        str(partial(_to_scratch, "),
         tests=(STEPS, EXACT),
     ),
     fault(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from photon.core.request import Choice, Request, SkillState
 from photon.core.sequence import Sequence
 from photon.devices.simulated import LAZY, SimulatedDevice
 from photon.errors import DeviceError, InvalidRequestError, NonFiniteError
-from tests.rig import Rig, WalkState, Watched, image, request
+from tests.rig import Rig, WalkState, Watched, adapter, image, request
 from tests.scripted import OVERFLOWING, InjectedError, generate
 
 
@@ -20,7 +21,7 @@ def rig(**options: Any) -> Rig:
 
 def failing(call: str, at: int, **more: Any) -> Request:
     q = request(limit=8, seed=5, **more)
-    return Request(q.prompt, q.image, q.limit, lambda: WalkState(5, (call, at)), q.sampling, q.mode)
+    return Request(q.prompt, q.image, q.limit, lambda: WalkState(5, (call, at)), q.sampling, q.mode, q.adapter)
 
 
 def answered(r: Rig, *sequences: Sequence) -> None:
@@ -222,6 +223,20 @@ def test_the_overflow_of_a_cancelled_leader_reaches_nobody() -> None:
     r.check_at_rest()
     answered(r, *others)
     assert failed(again, NonFiniteError)
+
+
+def test_what_is_captured_later_reads_nothing_that_an_overflow_left() -> None:
+    """The trial run of a captured step writes where all short rows look."""
+    r = Rig(SimulatedDevice(LAZY, captures=True), eos_share=0, rows=2, pages=32)
+    r.runner.warm_up()
+    for n in range(4):
+        broken = r.submit(replace(failing("overflow", 2, adapter=adapter(n)), limit=3))  # its last token
+        r.run()
+        assert failed(broken, NonFiniteError)
+        later = r.submit(request(limit=3, seed=n, adapter=adapter(0)))
+        r.run()
+        r.check_at_rest()
+        answered(r, later)
 
 
 def test_a_bad_list_is_an_error_with_a_sentence() -> None:
