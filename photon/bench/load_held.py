@@ -206,8 +206,9 @@ async def at_rest(url: str) -> dict[str, Any]:
                 break
             await asyncio.sleep(0.2)
         health = (await client.get("/health")).json()["status"]
-    running: dict[str, Any] = {key: stats[key] for key in ("running", "waiting")}
-    return running | pages | stats["requests"] | {"health": health, "back": bool(back and health == "ready")}
+    found: dict[str, Any] = {key: stats[key] for key in ("running", "waiting")}
+    found |= pages | stats["requests"] | {"health": health, "back": bool(back and health == "ready")}
+    return found
 
 
 def failed(report: dict[str, Any]) -> bool:
