@@ -37,7 +37,7 @@ class Benchmark(Protocol):
     def show(self, report: dict[str, Any]) -> str:
         """The report for a reader."""
 
-    # Where it has `failed(report)`, a report that has makes the exit code 1.
+    # Where it has `broken(report)`, a report for which that holds makes the exit code 1.
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(json.dumps(report) if options.json else benchmark.show(report))
-    return int(getattr(benchmark, "failed", lambda _: False)(report))
+    return int(getattr(benchmark, "broken", lambda _: False)(report))
 
 
 def _load(name: str) -> Benchmark:

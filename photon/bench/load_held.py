@@ -211,10 +211,10 @@ async def at_rest(url: str) -> dict[str, Any]:
     return found
 
 
-def failed(report: dict[str, Any]) -> bool:
+def broken(report: dict[str, Any]) -> bool:
     """Whether anything failed, was lost, or did not come back."""
-    broken = any(row["failed"] for row in report["kinds"]) or not report["rest"]["back"]
-    return bool(broken or report["damaged"]["sent"] != report["damaged"]["refused with a sentence"])
+    wrong = any(row["failed"] for row in report["kinds"]) or not report["rest"]["back"]
+    return bool(wrong or report["damaged"]["sent"] != report["damaged"]["refused with a sentence"])
 
 
 def _smaller(file: Path) -> bytes:

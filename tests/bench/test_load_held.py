@@ -36,12 +36,12 @@ def good() -> dict[str, Any]:
 
 
 def test_what_failed_or_did_not_come_back_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not load_held.failed(good())
+    assert not load_held.broken(good())
     lost = good() | {"rest": {"back": False}}
     unsaid = good() | {"damaged": {"sent": 5, "refused with a sentence": 4}}
     broken = good()
     broken["kinds"][0]["failed"] = 1
-    assert all(map(load_held.failed, (lost, unsaid, broken)))
+    assert all(map(load_held.broken, (lost, unsaid, broken)))
     monkeypatch.setattr(load_held, "run", lambda options: lost)
     assert main(["load-held"]) == 1
     monkeypatch.setattr(load_held, "run", lambda options: good())
