@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import io
 import os
 import socket
 import subprocess
@@ -19,8 +17,11 @@ from typing import Any
 import httpx
 import numpy as np
 import uvicorn
-from PIL import Image
+from fastapi.testclient import TestClient
 
+from app.engines.models import Look
+from app.server import build_app
+from app.settings import ServerSettings
 from photon import SKILLS, AsyncStream, Result
 from photon.engine.streaming import End, LoopMailbox
 from tests.app.scripted import BOX, ScriptedEngine
@@ -30,18 +31,23 @@ START_S = 900.0  # a machine that others use may take minutes to import
 PATH = "M0 0L1 0L1 1L0 1Z"
 
 
-def picture(width: int = 60, height: int = 40) -> Image.Image:
-    """A picture in which neighbouring pixels differ, so that resizing and cropping show."""
-    y, x = np.mgrid[0:height, 0:width]
-    return Image.fromarray(np.stack([x * 4 % 256, y * 6 % 256, (x * y) % 256], axis=-1).astype(np.uint8))
+def settled(client: TestClient) -> TestClient:
+    """The same, once its engine is there or has failed."""
+    wait_for(lambda: client.get("/health").json()["status"] != "starting", "the engine has started")
+    return client
 
 
-def data_url(data: bytes | None = None, kind: str = "image/jpeg") -> str:
-    if data is None:
-        buffer = io.BytesIO()
-        picture().save(buffer, format="JPEG", quality=95)
-        data = buffer.getvalue()
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+@contextlib.contextmanager
+def client_of(engine: Any, settings: ServerSettings | None = None, look: Look | None = None) -> Iterator[TestClient]:
+    """The application over an engine that is ready, without a port; building its page takes a second."""
+    with TestClient(build_app(settings or ServerSettings(), lambda *_: engine, look)) as client:
+        yield settled(client)
+
+
+def renewed(engine: StreamingEngine) -> StreamingEngine:
+    """The same engine as if nobody had asked it: one page serves all tests of a module."""
+    vars(engine).update(vars(StreamingEngine()))
+    return engine
 
 
 @contextlib.contextmanager

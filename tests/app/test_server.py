@@ -17,6 +17,7 @@ from app.page import about
 from app.server import build_app, main, make_models
 from app.settings import ServerSettings
 from photon import ModelInfo, ModelLoadError
+from tests.app.live import client_of
 from tests.app.scripted import ScriptedEngine, scripted
 from tests.paths import ROOT
 
@@ -38,8 +39,7 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture
 def client(engine: ScriptedEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
-        wait_until(client, "ready")
+    with client_of(engine) as client:
         yield client
 
 

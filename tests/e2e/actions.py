@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page
 
+from tests import pictures
 from tests.e2e.conftest import Server
 
 NAMES = "#names input, #names textarea"
@@ -26,9 +26,7 @@ def png(width: int, height: int, colour: str = "#336699") -> dict[str, Any]:
     """An upload: a plain picture with a diagonal."""
     image = Image.new("RGB", (width, height), colour)
     ImageDraw.Draw(image).line((0, 0, width, height), fill="white", width=3)
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return {"name": f"plain-{colour[1:]}.png", "mimeType": "image/png", "buffer": buffer.getvalue()}
+    return {"name": f"plain-{colour[1:]}.png", "mimeType": "image/png", "buffer": pictures.png(image)}
 
 
 def add_picture(page: Page, upload: dict[str, Any]) -> None:

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.live import data_url
 from tests.e2e.actions import NAMES, add_picture, outcome, png
 from tests.e2e.conftest import PATIENCE_MS, OpenPage, Server, StartServer
+from tests.pictures import data_url
 
 
 @pytest.fixture(scope="module")

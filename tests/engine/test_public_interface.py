@@ -14,7 +14,7 @@ from PIL import Image
 
 from photon import ImageLike, InvalidRequestError, Photon, UnsupportedSkillError
 from photon.core.settings import Settings
-from tests.recorded import REFS, folder, image, load
+from tests.recorded import REFS, folder, image
 
 REQUIRED = inspect.Parameter.empty
 VERBS: dict[str, dict[str, Any]] = {
@@ -33,17 +33,6 @@ VERBS: dict[str, dict[str, Any]] = {
     "encode_image": {"image": REQUIRED},
 }
 """Arguments of the official client, in order, with their defaults."""
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Photon]:
-    with load("md2") as model:
-        yield model
-
-
-@pytest.fixture(scope="module")
-def picture(model: Photon) -> ImageLike:
-    return model.encode_image(image("md2"))
 
 
 @pytest.mark.parametrize("name", [*VERBS, *(f"a{verb}" for verb in VERBS if verb != "encode_image")])

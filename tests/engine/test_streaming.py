@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,21 +14,10 @@ import pytest
 from photon import EngineStoppedError, ImageLike, Photon, QueueFullError, RequestCancelledError
 from photon.engine.streaming import End, LoopMailbox, Outbox, ThreadMailbox
 from photon.skills.text import AnswerState
-from tests.recorded import image, load
+from tests.recorded import load
 
 SHORT, LONG = {"max_tokens": 12}, {"max_tokens": 600}
 """The recorded model never ends a caption by itself."""
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Photon]:
-    with load("md2") as model:
-        yield model
-
-
-@pytest.fixture(scope="module")
-def picture(model: Photon) -> ImageLike:
-    return model.encode_image(image("md2"))
 
 
 @pytest.fixture(scope="module")

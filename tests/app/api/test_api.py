@@ -29,8 +29,9 @@ from photon import (
     QueueFullError,
     UnsupportedSkillError,
 )
-from tests.app.live import StreamingEngine, data_url, picture
+from tests.app.live import StreamingEngine, client_of, renewed, settled
 from tests.app.scripted import ANSWERS
+from tests.pictures import data_url, picture, png
 
 ABSENT = "The files of moondream2 are not on this machine; fetch them with: python -m photon download moondream2"
 SETTINGS = ServerSettings(models=("photon-tiny", "moondream2"), max_image_mb=0.2, max_megapixels=1.0)
@@ -46,36 +47,21 @@ def look(names: Sequence[str]) -> list[ModelInfo]:
     ]
 
 
-def ready(client: TestClient) -> TestClient:
-    while client.get("/health").json()["status"] == "starting":
-        time.sleep(0.01)
-    return client
-
-
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[TestClient, StreamingEngine]]:
     engine = StreamingEngine()
-    with TestClient(build_app(SETTINGS, lambda *_: engine, look)) as client:
-        yield ready(client), engine
+    with client_of(engine, SETTINGS, look) as client:
+        yield client, engine
 
 
 @pytest.fixture
 def engine(served: tuple[TestClient, StreamingEngine]) -> StreamingEngine:
-    """As new for each test: building the page takes longer than most of them."""
-    engine = served[1]
-    vars(engine).update(vars(StreamingEngine()))
-    return engine
+    return renewed(served[1])
 
 
 @pytest.fixture
 def client(served: tuple[TestClient, StreamingEngine], engine: StreamingEngine) -> TestClient:
     return served[0]
-
-
-def png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG")
-    return buffer.getvalue()
 
 
 def fields(skill: str, **more: Any) -> dict[str, Any]:
@@ -273,7 +259,7 @@ def test_a_sentence_that_quotes_a_huge_value_is_cut() -> None:
     assert isinstance(refused(ApiError(418, "tea")), ApiError)
     engine = StreamingEngine(error=InvalidRequestError("settings is " + "A" * 100_000))
     with TestClient(build_app(SETTINGS, lambda *_: engine)) as client:
-        assert sentence(ready(client).post("/v1/query", json=fields("query"))).endswith(" …")
+        assert sentence(settled(client).post("/v1/query", json=fields("query"))).endswith(" …")
 
 
 def test_an_engine_that_failed_is_503_on_every_route(client: TestClient, engine: StreamingEngine) -> None:
@@ -301,7 +287,7 @@ def test_a_model_that_cannot_be_loaded_is_503_with_the_reason() -> None:
         raise ModelLoadError("The file model.safetensors is missing.")
 
     with TestClient(build_app(SETTINGS, missing)) as client:
-        response = ready(client).post("/v1/detect", json=fields("detect"))
+        response = settled(client).post("/v1/detect", json=fields("detect"))
         assert (response.status_code, sentence(response)) == (503, "The file model.safetensors is missing.")
 
 
@@ -339,7 +325,7 @@ def test_a_request_is_answered_by_the_model_that_it_names() -> None:
         return [ModelInfo(name, 1, SKILLS, on_disk=True, fits=True) for name in names]
 
     with TestClient(build_app(SETTINGS, load, both)) as client:
-        ready(client)
+        settled(client)
         first = client.post("/v1/detect", json=fields("detect", model="moondream2"))
         assert (first.status_code, sentence(first).startswith("Loading moondream2")) == (503, True)
         assert int(first.headers["retry-after"]) >= 1

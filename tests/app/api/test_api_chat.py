@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from app.server import build_app
-from app.settings import ServerSettings
-from tests.app.live import StreamingEngine, data_url, picture
+from tests.app.live import StreamingEngine, client_of, renewed
 from tests.app.scripted import ANSWERS
+from tests.pictures import data_url, picture
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[TestClient, StreamingEngine]]:
     engine = StreamingEngine()
-    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
-        while client.get("/health").json()["status"] == "starting":
-            time.sleep(0.01)
+    with client_of(engine) as client:
         yield client, engine
 
 
 @pytest.fixture
 def engine(served: tuple[TestClient, StreamingEngine]) -> StreamingEngine:
-    engine = served[1]
-    vars(engine).update(vars(StreamingEngine()))
-    return engine
+    return renewed(served[1])
 
 
 @pytest.fixture

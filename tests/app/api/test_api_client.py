@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 from photon import EngineConfig, Photon
-from tests.app.live import picture, process
+from tests.app.live import process
 from tests.paths import ROOT
+from tests.pictures import picture
 
 MD2 = str(ROOT / "tests/data/parity/md2")
 CONFIG = EngineConfig(device="cpu", threads=1)

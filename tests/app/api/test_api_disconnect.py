@@ -18,8 +18,9 @@ import pytest
 from app.server import build_app
 from app.settings import ServerSettings
 from photon import EngineConfig, Photon
-from tests.app.live import StreamingEngine, data_url, serving, wait_for
+from tests.app.live import StreamingEngine, serving, wait_for
 from tests.paths import ROOT
+from tests.pictures import data_url
 
 STEPS = 3
 """Of a request after its cancellation: two may be in flight, and one be launched by the tick that is under way."""

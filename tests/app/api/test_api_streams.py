@@ -13,8 +13,9 @@ import pytest
 from app.api.events import line
 from app.server import build_app
 from app.settings import ServerSettings
-from tests.app.live import PATH, StreamingEngine, data_url, serving, wait_for
+from tests.app.live import PATH, StreamingEngine, renewed, serving, wait_for
 from tests.app.scripted import BOX
+from tests.pictures import data_url
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,7 @@ def served() -> Iterator[tuple[str, StreamingEngine]]:
 
 @pytest.fixture
 def engine(served: tuple[str, StreamingEngine]) -> StreamingEngine:
-    engine = served[1]
-    vars(engine).update(vars(StreamingEngine()))
-    return engine
+    return renewed(served[1])
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 
 from app.server import build_app
 from app.settings import ServerSettings
-from tests.app.live import StreamingEngine, data_url, serving, wait_for
+from tests.app.live import StreamingEngine, client_of, serving
+from tests.pictures import data_url
 
 NAMES = ["/point", "/detect", "/segment", "/query", "/caption"]
 
@@ -25,8 +26,7 @@ def engine() -> StreamingEngine:
 
 @pytest.fixture(scope="module")
 def client(engine: StreamingEngine) -> Iterator[TestClient]:
-    with TestClient(build_app(ServerSettings(), lambda *_: engine)) as client:
-        wait_for(lambda: client.get("/health").status_code == 200, "the engine is ready")
+    with client_of(engine) as client:
         yield client
 
 

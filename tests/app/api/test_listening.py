@@ -11,7 +11,8 @@ import pytest
 
 from app.server import build_app
 from app.settings import ServerSettings
-from tests.app.live import StreamingEngine, data_url, serving, wait_for
+from tests.app.live import StreamingEngine, serving, wait_for
+from tests.pictures import data_url
 
 ABOUT = {"image": data_url(), "object": "cat"}
 BODY = {"data": [data_url(), "cat", 50, ""]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -16,11 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.engines.holder import EngineHolder
 from app.engines.metrics import Prometheus, StepTotals
-from app.server import build_app
-from app.settings import ServerSettings
 from photon import AsyncStream, QueueFullError
-from tests.app.live import StreamingEngine, data_url
+from tests.app.live import StreamingEngine, client_of
 from tests.app.scripted import ScriptedEngine, step_records
+from tests.pictures import data_url
 
 TINY = ("model", "photon-tiny")
 IMAGE = np.zeros((4, 6, 3), np.uint8)
@@ -56,9 +54,7 @@ def value(metrics: Prometheus, name: str, **labels: str) -> float:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with TestClient(build_app(ServerSettings(), lambda *_: CountingEngine())) as client:
-        while client.get("/health").json()["status"] == "starting":
-            time.sleep(0.01)
+    with client_of(CountingEngine()) as client:
         yield client
 
 

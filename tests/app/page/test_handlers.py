@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,6 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from PIL import Image
 
 from app.engines.holder import EngineHolder
 from app.page.handlers import TAKEN, Handlers
@@ -26,14 +24,9 @@ from app.questions.examples import Example
 from photon import EngineConfig, ModelLoadError, Photon, QueueFullError, Result
 from tests.app.scripted import ScriptedEngine
 from tests.paths import PARITY
+from tests.pictures import png
 
 STAGE_AT, PICTURE_AT, STATUS_AT = 2, 3, 7
-
-
-def png() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (40, 20)).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def event(**data: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from app.page.race_view import EVEN, MANY, RaceView
 from app.pictures.ingest import PictureLimits
 from app.pictures.store import Picture, PictureStore
 from tests.app.scripted import ScriptedEngine
+from tests.pictures import png
 
 
 @pytest.fixture
@@ -39,9 +39,7 @@ def view(engine: ScriptedEngine) -> Iterator[RaceView]:
 
 @pytest.fixture
 def picture(view: RaceView) -> Picture:
-    buffer = io.BytesIO()
-    Image.new("RGB", (20, 10)).save(buffer, "PNG")
-    return view.store.add(buffer.getvalue(), "p.png")
+    return view.store.add(png(), "p.png")
 
 
 async def collect(outputs: AsyncIterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

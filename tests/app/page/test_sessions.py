@@ -12,8 +12,9 @@ from fastapi.testclient import TestClient
 from app.page import ui
 from app.server import build_app
 from app.settings import ServerSettings
-from tests.app.live import data_url, wait_for
+from tests.app.live import wait_for
 from tests.app.scripted import ScriptedEngine
+from tests.pictures import data_url
 
 
 def kept(app: FastAPI) -> Any:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import SHOWN_SIDE, PictureStore
+from tests.pictures import noise, png
 
 
 class Clock:
@@ -41,11 +42,8 @@ def make(clock: Clock) -> Iterator[Callable[..., PictureStore]]:
         store.close()
 
 
-def png(width: int = 30, height: int = 20, seed: int = 0) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 255, (height, width, 3), np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
+def file(width: int = 30, height: int = 20, seed: int = 0) -> bytes:
+    return png(noise(width, height, seed))
 
 
 def files(store: PictureStore) -> list[Path]:
@@ -83,7 +81,7 @@ def test_a_large_picture_is_shown_smaller_but_kept_whole(make: Callable[..., Pic
 
 def test_names_cannot_be_guessed_and_say_nothing(make: Callable[..., PictureStore]) -> None:
     store = make()
-    first, second = store.add(png(), "same.png"), store.add(png(), "same.png")
+    first, second = store.add(file(), "same.png"), store.add(file(), "same.png")
     assert first.token != second.token
     assert len(first.token) >= 24
     assert "same" not in first.url
@@ -93,10 +91,10 @@ def test_names_cannot_be_guessed_and_say_nothing(make: Callable[..., PictureStor
 
 def test_pixels_are_read_again_when_they_were_dropped_from_memory(make: Callable[..., PictureStore]) -> None:
     store = make(max_pixels_mb=0.002)
-    pictures = [store.add(png(seed=seed), "p.png") for seed in range(3)]
+    pictures = [store.add(file(seed=seed), "p.png") for seed in range(3)]
     assert len(store._pixels) == 1
     again = store.pixels(pictures[0].token)
-    with Image.open(io.BytesIO(png(seed=0))) as image:
+    with Image.open(io.BytesIO(file(seed=0))) as image:
         np.testing.assert_array_equal(again, np.asarray(image))
 
 
@@ -104,7 +102,7 @@ def test_an_unused_picture_goes_after_a_while_and_its_files_too(
     make: Callable[..., PictureStore], clock: Clock
 ) -> None:
     store = make(max_age_s=100)
-    old, used = store.add(png(), "old.png"), store.add(png(), "used.png")
+    old, used = store.add(file(), "old.png"), store.add(file(), "used.png")
     clock.now = 60
     store.pixels(used.token)
     clock.now = 120
@@ -117,7 +115,7 @@ def test_an_unused_picture_goes_after_a_while_and_its_files_too(
 
 def test_the_folder_is_bounded_by_dropping_the_least_recently_used(make: Callable[..., PictureStore]) -> None:
     store = make(max_disk_mb=0.02)
-    pictures = [store.add(png(60, 60, seed), "p.png") for seed in range(20)]
+    pictures = [store.add(file(60, 60, seed), "p.png") for seed in range(20)]
     assert sum(path.stat().st_size for path in files(store)) <= 20_000
     assert store.shown(pictures[-1].token) is not None
     assert store.shown(pictures[0].token) is None
@@ -137,6 +135,6 @@ def test_a_picture_of_another_process_is_unknown(make: Callable[..., PictureStor
 
 def test_closing_removes_everything(make: Callable[..., PictureStore]) -> None:
     store = make()
-    store.add(png(), "p.png")
+    store.add(file(), "p.png")
     store.close()
     assert not store._folder.exists()

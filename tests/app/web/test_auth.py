@@ -15,8 +15,9 @@ from app.server import build_app
 from app.settings import ServerSettings
 from app.web import auth
 from app.web.auth import COOKIE
-from tests.app.live import data_url, serving
+from tests.app.live import serving
 from tests.app.scripted import scripted
+from tests.pictures import data_url
 
 KEY = "correct horse ✓ battery"
 ASK = {"image_url": data_url(), "object": "cat"}
