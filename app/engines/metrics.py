@@ -101,11 +101,11 @@ class _Observed:
     """Everything of the engine, with the asynchronous verbs wrapped."""
 
     def __init__(self, engine: Engine, metrics: Prometheus) -> None:
-        self._engine = engine
+        self.inner = engine
         self._metrics = metrics
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._engine, name)
+        value = getattr(self.inner, name)
         return self._measured(value, _VERBS[name]) if name in _VERBS else value
 
     def _measured(self, verb: Any, skill: str) -> Any:

@@ -105,11 +105,11 @@ class RaceView:
                     if part is None:
                         yield {"text": "Warming up …"}
                     elif isinstance(part, dict):
-                        yield {"report": part, "note": self._note(part)}
+                        yield {"report": part, "note": self.note(part)}
                     else:
                         yield {"progress": {"mode": part[0], "done": part[1], "count": count}}
 
-    def _note(self, report: dict[str, Any]) -> str:
+    def note(self, report: dict[str, Any]) -> str:
         about = self.holder.engine().describe()
         if about.get("modelled"):
             return "These times are modelled, not measured."

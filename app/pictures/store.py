@@ -71,9 +71,9 @@ class PictureStore:
         self._max_disk = max_disk_mb * 1e6
         self._max_pixels = max_pixels_mb * 1e6
         self._clock = clock
-        self._folder = Path(tempfile.mkdtemp(prefix="photon-pictures-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="photon-pictures-"))
         self._kept: OrderedDict[str, _Kept] = OrderedDict()  # least recently used first
-        self._pixels: OrderedDict[str, NDArray[np.uint8]] = OrderedDict()
+        self.decoded: OrderedDict[str, NDArray[np.uint8]] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, data: bytes, name: str, credit: str = "", title: str = "") -> Picture:
@@ -82,7 +82,7 @@ class PictureStore:
         pixels = decode_picture(data, self.limits)
         ingest_ms = (time.perf_counter() - start) * 1e3
         token = secrets.token_urlsafe(18)
-        source, shown = self._folder / f"{token}.source", self._folder / f"{token}.jpg"
+        source, shown = self.folder / f"{token}.source", self.folder / f"{token}.jpg"
         source.write_bytes(data)
         copy = Image.fromarray(pixels)
         copy.thumbnail((SHOWN_SIDE, SHOWN_SIDE), Image.Resampling.LANCZOS)
@@ -97,7 +97,7 @@ class PictureStore:
     def place(self, ending: str) -> tuple[str, Path]:
         """A new token and where its file may be written; `keep` makes it known."""
         token = secrets.token_urlsafe(18)
-        return token, self._folder / f"{token}.{ending}"
+        return token, self.folder / f"{token}.{ending}"
 
     def keep(self, token: str, path: Path) -> None:
         """Let `shown` hand out a file that was written where `place` said, for as long as pictures are kept."""
@@ -109,9 +109,9 @@ class PictureStore:
         """The model's pixels, uint8 [H, W, 3]. Raises PictureError when the picture has gone."""
         with self._lock:
             kept = self._touch(token)
-            pixels = self._pixels.get(token)
+            pixels = self.decoded.get(token)
             if pixels is not None:
-                self._pixels.move_to_end(token)
+                self.decoded.move_to_end(token)
                 return pixels
         if kept is None:
             raise PictureError(GONE)
@@ -131,7 +131,7 @@ class PictureStore:
 
     def close(self) -> None:
         """Remove everything from disk."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _touch(self, token: str) -> _Kept | None:
         self._sweep()
@@ -145,10 +145,10 @@ class PictureStore:
         if token not in self._kept:
             return
         pixels.setflags(write=False)
-        self._pixels[token] = pixels
-        self._pixels.move_to_end(token)
-        while sum(one.nbytes for one in self._pixels.values()) > self._max_pixels and len(self._pixels) > 1:
-            self._pixels.popitem(last=False)
+        self.decoded[token] = pixels
+        self.decoded.move_to_end(token)
+        while sum(one.nbytes for one in self.decoded.values()) > self._max_pixels and len(self.decoded) > 1:
+            self.decoded.popitem(last=False)
 
     def _sweep(self) -> None:
         """Drop what is too old, and the least recently used while the folder is too large."""
@@ -160,6 +160,6 @@ class PictureStore:
                 break
             size -= kept.size
             del self._kept[token]
-            self._pixels.pop(token, None)
+            self.decoded.pop(token, None)
             kept.source.unlink(missing_ok=True)
             kept.shown.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ class Trace:
     def __init__(self, size: int, tell: Callable[[StepRecord], None] | None = None) -> None:
         """`tell` is called with each record, on the engine thread."""
         self._tell = tell
-        self._records: deque[StepRecord] = deque(maxlen=size)
+        self.records: deque[StepRecord] = deque(maxlen=size)
         self._busy: deque[float] = deque(maxlen=size)
         """The compute stream's work up to the end of each record, in seconds since the start."""
         self._total_s = 0.0
@@ -76,7 +76,7 @@ class Trace:
 
     def add(self, record: StepRecord) -> None:
         with self._lock:
-            self._records.append(record)
+            self.records.append(record)
             self._total_s += record.busy_s
             self._busy.append(self._total_s)
         if self._tell:
@@ -86,35 +86,35 @@ class Trace:
     def last(self) -> int:
         """The index of the latest record; -1 before the first."""
         with self._lock:
-            return self._records[-1].step if self._records else -1
+            return self.records[-1].step if self.records else -1
 
     def since(self, step: int) -> list[StepRecord]:
         """Records with an index of at least `step`, in order."""
         with self._lock:
-            count = self._records[-1].step - step + 1 if self._records else 0
-            count = min(max(count, 0), len(self._records))  # indices follow each other
-            return [self._records[i] for i in range(-count, 0)]
+            count = self.records[-1].step - step + 1 if self.records else 0
+            count = min(max(count, 0), len(self.records))  # indices follow each other
+            return [self.records[i] for i in range(-count, 0)]
 
     def after(self, time_s: float) -> list[StepRecord]:
         """Records that were committed after a time, in order."""
         with self._lock:
-            first = bisect_right(self._records, time_s, key=_committed)
-            return [self._records[i] for i in range(first - len(self._records), 0)]
+            first = bisect_right(self.records, time_s, key=_committed)
+            return [self.records[i] for i in range(first - len(self.records), 0)]
 
     def busy_share(self, start_s: float, end_s: float) -> float:
         """Share of the span in which the compute stream worked, from the records that overlap it."""
         if end_s <= start_s:
             return 0.0
         with self._lock:
-            busy = self._busy_until(end_s) - self._busy_until(start_s) if self._records else 0.0
+            busy = self._busy_until(end_s) - self._busy_until(start_s) if self.records else 0.0
         return busy / (end_s - start_s)
 
     def _busy_until(self, time_s: float) -> float:
         """Work of the compute stream before a time; its steps follow each other, so that one at most is cut by it."""
-        i = bisect_right(self._records, time_s, key=_ended)
-        if i == len(self._records):
+        i = bisect_right(self.records, time_s, key=_ended)
+        if i == len(self.records):
             return self._busy[-1]
-        cut = self._records[i]
+        cut = self.records[i]
         before = self._busy[i] - cut.busy_s
         forward = min(time_s, cut.forward_end_s) - cut.forward_start_s
         sampling = min(time_s, cut.sampling_end_s) - cut.sampling_start_s

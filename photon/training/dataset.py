@@ -135,7 +135,7 @@ class Asker:
         shown = [int(name) for name in scene["names"] if name >= 0]
         present = self._present(shown, scene)
         rng.shuffle(present)
-        absent = self._absent(shown, scene, rng)
+        absent = self.absent(shown, scene, rng)
         for number in range(self.mix.questions):
             if present and rng.random() < self.mix.segment:
                 self._segment(packed, present[number % len(present)], scene, rng)
@@ -150,7 +150,7 @@ class Asker:
         names = set().union(*(self._asked_for[thing] for thing in shown))
         return sorted(name for name in names if not self.answers_to[name] & doubtful)
 
-    def _absent(self, shown: list[int], scene: dict[str, np.ndarray], rng: np.random.Generator) -> list[int]:
+    def absent(self, shown: list[int], scene: dict[str, np.ndarray], rng: np.random.Generator) -> list[int]:
         """Names that nothing here answers to, `BELIEVED` of them words that the lexical path believes in where things
         are. What it believes in elsewhere may well be there, in the photograph behind them, and is not asked for."""
         likely, behind = scene["word_weight"] > SURELY, _behind(scene["cells"])

@@ -92,7 +92,7 @@ class ScriptedEngine:
     calls: list[Call] = field(default_factory=list)
     closed: bool = False
     _ids: Any = field(default_factory=lambda: itertools.count(1))
-    _steps: list[StepRecord] = field(default_factory=list)
+    made: list[StepRecord] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -117,12 +117,12 @@ class ScriptedEngine:
 
     def steps(self, since: int = 0) -> list[StepRecord]:
         with self._lock:
-            return [step for step in self._steps if step.step >= since]
+            return [step for step in self.made if step.step >= since]
 
     @property
     def last_step(self) -> int:
         with self._lock:
-            return max((step.step for step in self._steps), default=-1)
+            return max((step.step for step in self.made), default=-1)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -177,8 +177,8 @@ class ScriptedEngine:
     def _result(self, verb: str, pipelined: bool, start: float) -> Result:
         with self._lock:
             request = next(self._ids)
-            made = step_records(len(self._steps), request, start, pipelined)
-            self._steps.extend(made)
+            made = step_records(len(self.made), request, start, pipelined)
+            self.made.extend(made)
         total = (time.perf_counter() - start) * 1e3 + 20.0
         metrics = Metrics(
             request_id=request,

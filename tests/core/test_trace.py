@@ -81,7 +81,7 @@ def test_the_busy_share_of_a_full_ring_is_the_plain_sum(full: tuple[Trace, list[
 @pytest.mark.parametrize("ask", ["busy_share", "since", "after", "last"])
 def test_a_question_looks_at_few_records(full: tuple[Trace, list[StepRecord]], ask: str) -> None:
     trace, kept = full
-    watched = trace._records = Watched(kept, maxlen=1024)
+    watched = trace.records = Watched(kept, maxlen=1024)
     start, end = kept[-10].sampling_end_s, kept[-1].sampling_end_s
     {
         "busy_share": lambda: trace.busy_share(kept[3].forward_start_s, end),

@@ -103,10 +103,17 @@ def test_one_call_that_cannot_be_ended_does_not_keep_others_from_being_told() ->
         engine.loop.pause()
         first, second = engine.ask(request(limit=3)), engine.ask(request(limit=3, seed=1))
 
-        def disorder(*_: Any) -> None:
-            raise RuntimeError("no end")
+        told = engine.loop.after_tick
 
-        first._settle = disorder  # type: ignore[method-assign]
+        def first_fails(action: Callable[[], None]) -> None:
+            def disorder() -> None:
+                raise RuntimeError("no end")
+
+            told(disorder if not failed else action)
+            failed.append(True)
+
+        failed: list[bool] = []
+        engine.loop.after_tick = first_fails  # type: ignore[method-assign]
         engine.loop.resume()
         assert second.future.result(PATIENCE_S)
         assert engine.loop.failure is None

@@ -47,9 +47,9 @@ def test_two_owners_and_no_owner_are_found(owners: list[list[int]]) -> None:
         pool.check(owners)
 
 
-def test_a_row_leaked_from_the_free_list_is_found() -> None:
+def test_a_row_that_is_neither_free_nor_taken_is_found() -> None:
     pool = Pool("rows", 4)
-    pool._free.pop()
+    pool.total = 5
     with pytest.raises(OwnershipError):
         pool.check([])
 

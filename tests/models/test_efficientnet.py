@@ -73,7 +73,7 @@ def test_an_adapted_copy_that_has_not_moved_sees_what_the_network_sees(tower: Ef
     adapted.feature_scale.uniform_(0.5, 2)
     pixels = torch.randn(2, 3, 64, 64)
     features = (adapted.net(pixels)[0] - adapted.feature_mean) * adapted.feature_scale
-    seen = adapted._adapt(adapted.adapted, features)
+    seen = adapted.adapt(adapted.adapted, features)
     torch.testing.assert_close(seen, features[..., -COARSE:], rtol=1e-3, atol=1e-3)
 
 

@@ -191,7 +191,7 @@ def believing(names: list[int], shown: bool) -> dict[str, np.ndarray]:
 
 def absent_names(seen: dict[str, np.ndarray]) -> list[int]:
     asker, rng = Asker(toy_config(), toy_lexicon(), Mix()), np.random.default_rng(0)
-    return [name for _ in range(300) for name in asker._absent([1], seen, rng)]
+    return [name for _ in range(300) for name in asker.absent([1], seen, rng)]
 
 
 def test_so_many_absent_names_are_ones_that_the_lexical_path_believes_in() -> None:

@@ -201,11 +201,11 @@ class EfficientNetTower(Tower):
     def learned(self, features: Tensor) -> Tensor:
         """The half of a token that training makes of the features [n, cells, FEATURES]."""
         if self.adapted is not None:
-            features = torch.cat([features, self._adapt(self.adapted, features)], dim=-1)
+            features = torch.cat([features, self.adapt(self.adapted, features)], dim=-1)
         out: Tensor = self.proj_ln(self.proj_mlp(features))
         return out
 
-    def _adapt(self, stages: nn.Module, features: Tensor) -> Tensor:
+    def adapt(self, stages: nn.Module, features: Tensor) -> Tensor:
         """What the adapted stages make of the stride-16 part of `features`, standardised: [n, cells, COARSE]."""
         middle, coarse = slice(FINE, FINE + MIDDLE), slice(FINE + MIDDLE, FEATURES)
         inputs = features[..., middle] / self.feature_scale[middle] + self.feature_mean[middle]

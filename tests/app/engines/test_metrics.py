@@ -207,7 +207,7 @@ def test_steps_of_another_engine_count_from_its_beginning() -> None:
     totals = StepTotals()
     for count in (9, 3):
         engine = ScriptedEngine()
-        engine._steps.extend(step_records(0, 1, 0.0, True, count=count))
+        engine.made.extend(step_records(0, 1, 0.0, True, count=count))
         holder = EngineHolder(lambda engine=engine: engine)  # type: ignore[misc]
         asyncio.run(_started(holder))
         totals.collect(holder)

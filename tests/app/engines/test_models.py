@@ -304,7 +304,7 @@ def test_a_closed_models_weights_leave_the_memory() -> None:
         async for _ in (await engine.aquery(question="Why?", stream=True))["answer"]:
             pass
         metrics.text()
-        return weakref.ref(engine._engine.parts.loaded.model)
+        return weakref.ref(engine.inner.parts.loaded.model)
 
     async def use_and_close() -> weakref.ref[Any]:
         weights = await use()

@@ -150,7 +150,7 @@ def test_a_file_of_the_batch_that_is_no_picture_is_named(view: RaceView, tmp_pat
     ("ratio", "words"), [(2.0, "pipeline off"), (0.5, "pipeline on"), (1.0, "no GPU"), (None, "no GPU")]
 )
 def test_a_race_on_a_busy_machine_says_so(view: RaceView, ratio: float | None, words: str) -> None:
-    note = view._note({"device_ratio": ratio})
+    note = view.note({"device_ratio": ratio})
     assert words in note
     assert ("2.00 times" in note) == (ratio not in (None, 1.0))
     assert EVEN[0] < 1 < EVEN[1]

@@ -47,7 +47,7 @@ def file(width: int = 30, height: int = 20, seed: int = 0) -> bytes:
 
 
 def files(store: PictureStore) -> list[Path]:
-    return list(store._folder.iterdir())
+    return list(store.folder.iterdir())
 
 
 def test_the_model_sees_the_exact_pixels_and_the_page_an_upright_copy(
@@ -92,7 +92,7 @@ def test_names_cannot_be_guessed_and_say_nothing(make: Callable[..., PictureStor
 def test_pixels_are_read_again_when_they_were_dropped_from_memory(make: Callable[..., PictureStore]) -> None:
     store = make(max_pixels_mb=0.002)
     pictures = [store.add(file(seed=seed), "p.png") for seed in range(3)]
-    assert len(store._pixels) == 1
+    assert len(store.decoded) == 1
     again = store.pixels(pictures[0].token)
     with Image.open(io.BytesIO(file(seed=0))) as image:
         np.testing.assert_array_equal(again, np.asarray(image))
@@ -137,4 +137,4 @@ def test_closing_removes_everything(make: Callable[..., PictureStore]) -> None:
     store = make()
     store.add(file(), "p.png")
     store.close()
-    assert not store._folder.exists()
+    assert not store.folder.exists()

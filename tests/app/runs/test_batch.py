@@ -138,7 +138,7 @@ def test_what_is_missing_is_said(view: BatchView, files: list[str] | None, names
     *_, last = views(view, files, names)
     assert last["problem"]
     assert words in last["text"]
-    assert list(view.store._folder.iterdir()) == []
+    assert list(view.store.folder.iterdir()) == []
 
 
 def test_leaving_a_batch_leaves_no_file(view: BatchView, tmp_path: Path) -> None:
@@ -154,5 +154,5 @@ def test_leaving_a_batch_leaves_no_file(view: BatchView, tmp_path: Path) -> None
         await asyncio.sleep(0.01)
 
     asyncio.run(leave())
-    assert list(view.store._folder.iterdir()) == []
+    assert list(view.store.folder.iterdir()) == []
     assert {call.state for call in engine.calls} <= {"cancelled"}
