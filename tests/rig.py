@@ -18,6 +18,7 @@ from photon.engine.core import Core, ModelShape, build_core
 from photon.models.moondream.lora import Adapter
 from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
+from photon.scheduler.launching import View, launch_now
 from tests.scripted import COORD, EOS, OVERFLOW, SIZE, InjectedError, Picture, ScriptedExecutor, mix
 
 MAX_CONTEXT = 64
@@ -189,6 +190,7 @@ class Rig:
         prefix_length: int = 6,
         eos_share: float = 0.2,
         bad_images: frozenset[int] = frozenset(),
+        launch_now: Callable[[View], bool] = launch_now,
         **config: Any,
     ) -> None:
         self.device = device
@@ -212,6 +214,7 @@ class Rig:
             WatchedRunner,
         )
         self.scheduler = self.core.scheduler
+        self.scheduler.launch_now = launch_now
         runner = self.core.runner
         assert isinstance(runner, WatchedRunner)
         self.runner: WatchedRunner = runner

@@ -122,6 +122,7 @@ def _about(step: StepRecord) -> dict[str, Any]:
         "kind": step.kind,
         "slot": step.slot,
         "mode": step.mode,
+        "why": step.why,
         "rows": len(step.requests),
         "zombies": step.zombies,
         "tokens": step.tokens,

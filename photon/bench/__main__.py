@@ -16,6 +16,7 @@ BENCHMARKS = {
     "page": "the web page in a headless Chromium: click to painted answer, painting, memory",
     "model": "the bundled model: how long a person waits, its size and loading time, beside targets",
     "requests": "whole requests through the engine on this machine, pipelined and blocking",
+    "modes": "pipelined over blocking by skill, callers, known and new pictures: here or on a modelled accelerator",
     "plan": "a modelled accelerator: how many requests one or several would serve",
     "baseline": "the engine against a plain loop with the same weights and operators",
     "prefix": "several questions about one picture",

@@ -39,11 +39,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Round:
-    """What one run generated in the order of its questions, their latencies and the whole time, in seconds."""
+    """What one run generated in the order of its questions, when they were asked, their latencies and the whole time.
+
+    In seconds; `asked_s` on the clock of the engine's records, where the device is a real one.
+    """
 
     tokens: list[Tokens]
     latencies: list[float]
     seconds: float
+    asked_s: list[float]
 
 
 def pictures(folder: Path | None, count: int) -> list[Rgb]:
@@ -97,18 +101,18 @@ def put(model: Photon, calls: Sequence[Call], callers: int) -> Round:
 
 async def _put(model: Photon, calls: Sequence[Call], callers: int) -> Round:
     tokens: list[Tokens] = [[] for _ in calls]
-    latencies = [0.0] * len(calls)
+    latencies, asked_s = [0.0] * len(calls), [0.0] * len(calls)
     left = iter(enumerate(calls))
 
     async def caller() -> None:
         for i, call in left:
-            start = time.perf_counter()
+            asked_s[i] = time.perf_counter()
             await asyncio.wrap_future(model.parts.loop.submit(watched(call(), tokens[i])).future)
-            latencies[i] = time.perf_counter() - start
+            latencies[i] = time.perf_counter() - asked_s[i]
 
     start = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(callers)))
-    return Round(tokens, latencies, time.perf_counter() - start)
+    return Round(tokens, latencies, time.perf_counter() - start, asked_s)
 
 
 def asked(model: Photon, images: Sequence[ImageRef], questions: Sequence[Question], mode: Mode) -> list[Call]:

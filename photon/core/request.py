@@ -93,6 +93,11 @@ class SkillState(ABC):
 
     done: bool = False
 
+    @property
+    def kind(self) -> str:
+        """Answers of one kind tend to end at the same places."""
+        return type(self).__name__
+
     @abstractmethod
     def choice(self) -> Choice:
         """What may come next, from the committed tokens alone."""

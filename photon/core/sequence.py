@@ -45,6 +45,7 @@ class Sequence:
 
     The token that is fed after `launched` tokens stands at position `base + launched`. `finalized` means that the
     result is out; the row, its pages and its adapter slot stay until no launched step holds it (`inflight_refs` 0).
+    `end_chance` is how likely the token in flight ends the answer: 0 while none is, or where its list holds no eos.
     `tainted` means that its pages may hold values that are no numbers; they are cleared before another has them.
     """
 
@@ -64,6 +65,7 @@ class Sequence:
     committed: int = 0
     inflight_refs: int = 0
     finalized: bool = False
+    end_chance: float = 0.0
     tainted: bool = False
     zombie_steps: int = 0
     times: Times = field(default_factory=Times)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from photon.core.request import Mode
 from photon.core.sequence import Sequence
+from photon.core.trace import Kind, Why
 
 SLOTS = 2
 
@@ -30,7 +31,7 @@ class StepState(Enum):
 class PipelineStep:
     """One launch: whom it holds and, once launched, its place in the order and its slot."""
 
-    kind: Literal["prefill", "decode"]
+    kind: Kind
     sequences: SequenceOf[Held]
     index: int = field(default=-1, init=False)
     slot: int = field(default=-1, init=False)
@@ -43,6 +44,7 @@ class Step(PipelineStep):
 
     sequences: list[Sequence]
     mode: Mode
+    why: Why
     leaders: list[Sequence] = field(default_factory=list)
     crops: list[Any] = field(default_factory=list)
     tokens: int = 0

@@ -10,14 +10,24 @@ from typing import Literal, NamedTuple
 
 from photon.core.request import Mode
 
+Kind = Literal["prefill", "decode"]
+Why = Literal["idle", "sure", "likely", "read", "blocking"]
+"""Why a step was launched when it was (photon/scheduler/launching.py).
+
+idle: the device had nothing to do. sure: some of its rows were sure to want it. likely: all of its rows may have ended,
+which was unlikely enough. read: an earlier launch was not expected to pay, so the step before was read first. blocking:
+as every step of blocking mode, after the step before was read.
+"""
+
 
 class StepRecord(NamedTuple):
     """One step. All times are seconds on the device's clock; forward and sampling ran on the compute stream."""
 
     step: int
-    kind: Literal["prefill", "decode"]
+    kind: Kind
     slot: int
     mode: Mode
+    why: Why
     requests: tuple[int, ...]
     zombies: int
     crops: int

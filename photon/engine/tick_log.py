@@ -28,7 +28,8 @@ def line(record: StepRecord) -> str:
     commit = record.commit_end_s - record.commit_start_s - record.waited_s
     finalize = record.finalize_end_s - record.finalize_start_s
     return (
-        f"step {record.step} {record.kind} rows {len(record.requests)} slot {record.slot} zombies {record.zombies} | "
+        f"step {record.step} {record.kind} {record.why} "
+        f"rows {len(record.requests)} slot {record.slot} zombies {record.zombies} | "
         f"launch {launch * 1e6:.0f} wait {record.waited_s * 1e6:.0f} commit {commit * 1e6:.0f} "
         f"finalize {finalize * 1e6:.0f} us"
     )

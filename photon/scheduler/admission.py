@@ -6,8 +6,10 @@ One that is ready but does not fit, or belongs to the other mode, holds the queu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from photon.core.request import Mode, Request
 from photon.core.sequence import Sequence
@@ -31,6 +33,49 @@ class Limits:
     max_prefill_images: int
     max_context: int
     page_size: int
+
+
+class InLine(NamedTuple):
+    """ready: who could be launched now if the cache has room. full: no more could. shut_out: ready, but without row."""
+
+    ready: int
+    full: bool
+    shut_out: int
+
+
+NOBODY = InLine(0, False, 0)
+
+
+class _Batch:
+    """A prefill launch as it fills, beside `decoding` rows."""
+
+    def __init__(self, limits: Limits, decoding: int) -> None:
+        self._limits = limits
+        self._places = limits.max_batch - decoding
+        self._longest = self._images = 0
+        self.sequences: list[Sequence] = []
+
+    def has_room(self, sequence: Sequence) -> bool:
+        self._longest = max(self._longest, len(sequence.request.prompt))
+        padded = self._longest * (len(self.sequences) + 1)
+        fits = padded <= self._limits.max_prefill_tokens or not self.sequences
+        return fits and len(self.sequences) < self._places
+
+    def add(self, sequence: Sequence, leads: bool) -> None:
+        self.sequences.append(sequence)
+        self._images += leads
+
+    @property
+    def has_all_images(self) -> bool:
+        return self._images >= self._limits.max_prefill_images
+
+    @property
+    def crowded(self) -> bool:
+        return len(self.sequences) >= self._places
+
+    @property
+    def full(self) -> bool:
+        return self.has_all_images or self.crowded
 
 
 class Admission:
@@ -107,26 +152,41 @@ class Admission:
         `mode` is that of the rows that run, None if none does. Rows whose last step is launched take no place in the
         batch any more, seen or not: otherwise a flood of short answers would wait for each commit.
         """
-        batch: list[Sequence] = []
-        longest = images = 0
+        batch = _Batch(self._limits, decoding)
+        for sequence in self._in_order(mode):
+            if not batch.has_room(sequence) or not self._reservations.reserve(sequence):
+                break
+            batch.add(sequence, sequence.leads)
+            if batch.has_all_images:
+                break
+        return batch.sequences
+
+    def in_line(self, mode: Mode, decoding: int) -> InLine:
+        """What `next_batch` would find. Reserves nothing."""
+        batch, led, shut_out = _Batch(self._limits, decoding), set[bytes](), 0
+        for sequence in islice(self._in_order(mode), LOOKAHEAD * self._limits.max_batch):
+            image = sequence.request.image
+            leads = image is not None and self._reservations.prefix_of(sequence) is None
+            if leads and image is not None and image.key in led:
+                continue  # it waits for the prefix that another computes
+            if shut_out or not batch.has_room(sequence):
+                shut_out += 1
+            elif not batch.full:
+                batch.add(sequence, leads)
+                if leads and image is not None:
+                    led.add(image.key)
+        return InLine(len(batch.sequences), batch.full, shut_out if batch.crowded else 0)
+
+    def _in_order(self, mode: Mode | None) -> Iterator[Sequence]:
+        """Those that are ready, up to the first of another mode than `mode` or than the first of them."""
         self.closed_for = None
         for sequence in self.waiting:
-            if not self._is_ready(sequence):
-                continue
-            if mode is not None and sequence.mode != mode:
-                self.closed_for = sequence.mode
-                break
-            longest = max(longest, len(sequence.request.prompt))
-            if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:
-                break
-            if decoding + len(batch) == self._limits.max_batch or not self._reservations.reserve(sequence):
-                break
-            batch.append(sequence)
-            mode = sequence.mode
-            images += sequence.leads
-            if images >= self._limits.max_prefill_images:
-                break
-        return batch
+            if self._is_ready(sequence):
+                if mode is not None and sequence.mode != mode:
+                    self.closed_for = sequence.mode
+                    return
+                mode = sequence.mode
+                yield sequence
 
     def _is_ready(self, sequence: Sequence) -> bool:
         if self._reservations.waits_for_adapter(sequence):

@@ -33,6 +33,11 @@ class Pipeline(Generic[Step]):
         self._next_slot = 0
 
     @property
+    def launches(self) -> int:
+        """How many there have been."""
+        return self._next_index
+
+    @property
     def in_flight(self) -> int:
         return len(self._steps)
 

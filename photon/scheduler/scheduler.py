@@ -14,10 +14,12 @@ from typing import Any
 from photon.core.request import Choice, Mode, Token
 from photon.core.sequence import Phase, Sequence
 from photon.core.step import Step
-from photon.core.trace import StepRecord, Trace
+from photon.core.trace import StepRecord, Trace, Why
 from photon.errors import DeviceError, NonFiniteError, PhotonError, RequestCancelledError
 from photon.runtime.runner import Runner
-from photon.scheduler.admission import Admission
+from photon.scheduler.admission import NOBODY, Admission
+from photon.scheduler.launching import View, kind_of, launch_now
+from photon.scheduler.outlook import Outlook
 from photon.scheduler.pipeline import Pipeline
 from photon.scheduler.preparation import Preparation
 from photon.scheduler.reservations import Reservations
@@ -45,11 +47,16 @@ class Scheduler:
         self._trace = trace
         self._clock = clock
         self._zombie = Choice((eos_id,))
+        self._outlook = Outlook(eos_id)
+        self.launch_now = launch_now
+        """Decides when, never what is answered: any function will do."""
         self.pipeline: Pipeline[Step] = Pipeline()
         self.running: list[Sequence] = []
         self.mode: Mode = "pipelined"
         self.paused = False
-        self._last_kind = "decode"
+        self._after_prefill = False
+        self._held_back = False
+        """Whether the last tick could have launched and read the step in flight instead."""
 
     # -- the tick -------------------------------------------------------------------------------------------------
 
@@ -73,7 +80,7 @@ class Scheduler:
         if step is None:
             return None
         self.pipeline.launch(step)
-        self._last_kind = step.kind
+        self._after_prefill = step.kind == "prefill"
         self._runner.launch(step)
         for sequence in step.sequences:
             sequence.launched += 1
@@ -81,13 +88,43 @@ class Scheduler:
         return step
 
     def _plan(self) -> Step | None:
-        """A prefill if one is ready, but at most one between two decodes; else all rows that want a token."""
-        rows = [s for s in self.running if s.wants_launch]
-        if not (rows and self._last_kind == "prefill") and (step := self._plan_prefill(len(rows))):
-            return step
-        return Step("decode", rows, self.mode) if rows else None
+        """A prefill or a decode; None if nothing can be launched, or is not worth it before the step in flight is read.
 
-    def _plan_prefill(self, decoding: int) -> Step | None:
+        See photon/scheduler/launching.py.
+        """
+        rows = [s for s in self.running if s.wants_launch]
+        unread = self.pipeline.oldest
+        if unread is not None:
+            return self._plan_early(rows, unread)
+        why: Why = "read" if self._held_back else "idle"
+        if not (rows and self._after_prefill) and (step := self._plan_prefill(len(rows), why)):
+            return step
+        return self._decode(rows, why) if rows else None
+
+    def _plan_early(self, rows: list[Sequence], unread: Step) -> Step | None:
+        waiting = self._admission.waiting
+        if not rows and not waiting:
+            return None
+        in_line = self._admission.in_line(self.mode, len(rows)) if waiting else NOBODY
+        view = self._outlook.view(rows, unread, in_line, self._after_prefill, self._clock())
+        if kind_of(view) == "prefill":
+            if self._holds_back(view):
+                return None
+            if step := self._plan_prefill(len(rows), "sure"):
+                return step
+            view = view._replace(ready=0)  # the cache has no room
+        if not rows or self._holds_back(view):
+            return None
+        return self._decode(rows, "sure" if view.sure else "likely")
+
+    def _decode(self, rows: list[Sequence], why: Why) -> Step:
+        return Step("decode", rows, self.mode, why if self.mode == "pipelined" else "blocking")
+
+    def _holds_back(self, view: View) -> bool:
+        self._held_back = not self.launch_now(view)
+        return self._held_back
+
+    def _plan_prefill(self, decoding: int, why: Why) -> Step | None:
         if not self._admission.waiting:
             return None
         occupied = bool(self.running) or self.pipeline.in_flight > 0
@@ -99,7 +136,7 @@ class Scheduler:
             sequence.phase = Phase.RUNNING
             self._admission.remove(sequence)
         self.mode = batch[0].mode
-        step = Step("prefill", batch, self.mode)
+        step = Step("prefill", batch, self.mode, why if self.mode == "pipelined" else "blocking")
         for sequence in batch:
             sequence.times.launched = self._clock()
             self._runner.seat(sequence)
@@ -132,6 +169,7 @@ class Scheduler:
             try:
                 choice = sequence.state.choice()
                 self._runner.check(choice)
+                sequence.end_chance = self._outlook.end_chance(sequence, choice)
                 return choice
             except Exception as error:
                 self._fail(sequence, error)
@@ -191,6 +229,7 @@ class Scheduler:
                 raise NonFiniteError(
                     f"Token {sequence.committed + 1} of the answer is no number: the model overflowed."
                 )
+            self._outlook.saw(sequence, token)
             sequence.committed += 1
             if sequence.committed == 1:
                 sequence.times.first_token = now
@@ -211,6 +250,7 @@ class Scheduler:
             return
         sequence.finalized = True
         sequence.times.ended = self._clock()
+        self._outlook.answered(sequence.times.ended, self.pipeline.launches)
         try:
             sequence.listener.ended(sequence, result, error)
         except Exception:  # nobody is left to be told, and the others go on
@@ -235,6 +275,7 @@ class Scheduler:
 
     def submit(self, sequence: Sequence) -> None:
         sequence.times.submitted = self._clock()
+        self._outlook.asked(self.pipeline.launches)
         self._admission.add(sequence)
 
     def prepared(self) -> None:
@@ -284,25 +325,26 @@ class Scheduler:
 
     def _record(self, step: Step, commit_start: float) -> None:
         slot = self._runner.slots[step.slot]
-        self._trace.add(
-            StepRecord(
-                step.index,
-                step.kind,
-                step.slot,
-                step.mode,
-                tuple(s.id for s in step.sequences),
-                step.zombies,
-                len(step.crops),
-                step.tokens or len(step.sequences),
-                *step.launch,
-                slot.forward_start.time_s,
-                slot.forward_end.time_s,
-                slot.sampling_start.time_s,
-                slot.step_done.time_s,
-                slot.copy_start.time_s,
-                slot.copy_done.time_s,
-                commit_start,
-                self._clock(),
-                *step.finalize,
-            )
+        record = StepRecord(
+            step.index,
+            step.kind,
+            step.slot,
+            step.mode,
+            step.why,
+            tuple(s.id for s in step.sequences),
+            step.zombies,
+            len(step.crops),
+            step.tokens or len(step.sequences),
+            *step.launch,
+            slot.forward_start.time_s,
+            slot.forward_end.time_s,
+            slot.sampling_start.time_s,
+            slot.step_done.time_s,
+            slot.copy_start.time_s,
+            slot.copy_done.time_s,
+            commit_start,
+            self._clock(),
+            *step.finalize,
         )
+        self._trace.add(record)
+        self._outlook.took(record)

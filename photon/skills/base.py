@@ -51,6 +51,10 @@ class RecordedState(SkillState):
         self._inner = inner
         self.tokens = tokens
 
+    @property
+    def kind(self) -> str:
+        return self._inner.kind
+
     def choice(self) -> Choice:
         return self._inner.choice()
 

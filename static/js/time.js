@@ -11,12 +11,20 @@ const HINTS = {
   decode: "One token after the other, up to the last",
   post: "Building the result and its drawing",
 };
+const WHY = {
+  idle: "launched as the device had nothing to do",
+  sure: "launched before the step ahead was read: somebody was sure to need it",
+  likely: "launched before the step ahead was read: all of its rows may have ended, but that was unlikely",
+  read: "launched after the step ahead was read: its rows may have ended, or others may join",
+  blocking: "launched after the step ahead was read, as always in blocking mode",
+};
 const KINDS = [
   ["prefill", "prefill"],
   ["decode", "decode"],
   ["sampling", "sampling"],
   ["copy", "copy to host"],
   ["launch", "launch"],
+  ["read-first", "launch after reading the step ahead"],
   ["commit", "commit"],
   ["finalize", "finalize"],
   ["wait", "waiting for the copy"],
@@ -99,7 +107,7 @@ function aboutSpan(line, span) {
   const step = line.steps[row];
   const zombies = step.zombies ? `, ${step.zombies} of them zombie` : "";
   const rows = `${step.rows} ${step.rows === 1 ? "row" : "rows"}${zombies}`;
-  return `Step ${step.step} (${step.kind} of ${step.tokens} ${step.tokens === 1 ? "token" : "tokens"}, slot ${step.slot}, ${rows}): ${kind} ${ms(end - start)}, at ${ms(start)}`;
+  return `Step ${step.step} (${step.kind} of ${step.tokens} ${step.tokens === 1 ? "token" : "tokens"}, slot ${step.slot}, ${rows}): ${kind} ${ms(end - start)}, at ${ms(start)}; ${WHY[step.why]}`;
 }
 
 function drawTimeline(line, view, readout) {
@@ -120,7 +128,8 @@ function drawTimeline(line, view, readout) {
   };
   for (const [start, end] of line.bubbles) block("bubble", 1, start, end, `Bubble: the device waited ${ms(end - start)}`);
   for (const span of line.spans) {
-    block(span[1], span[0], span[2], span[3], aboutSpan(line, span));
+    const readFirst = span[1] === "launch" && line.steps[span[4]].why === "read";
+    block(readFirst ? "read-first" : span[1], span[0], span[2], span[3], aboutSpan(line, span));
     if (span[0] === 1 && span[1] !== "sampling" && line.steps[span[4]].zombies) block("zombie", 1, span[2], span[3], aboutSpan(line, span));
   }
   return chart;
@@ -129,6 +138,7 @@ function drawTimeline(line, view, readout) {
 function drawLegend(...lines) {
   const seen = new Set(lines.flatMap((line) => line.spans.map((span) => span[1])));
   if (lines.some((line) => line.bubbles.length)) seen.add("bubble");
+  if (lines.some((line) => line.steps.some((step) => step.why === "read"))) seen.add("read-first");
   if (lines.some((line) => line.steps.some((step) => step.zombies))) seen.add("zombie");
   const items = KINDS.filter(([kind]) => seen.has(kind));
   return node("ul", { class: "ph-legend" }, ...items.map(([kind, words]) => node("li", {}, node("i", { class: `ph-chip ph-${kind}` }), node("span", { text: words }))));

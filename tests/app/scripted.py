@@ -222,6 +222,7 @@ def step_records(first: int, request: int, start_s: float, pipelined: bool, coun
                 kind="prefill" if index == 0 else "decode",
                 slot=index % 2,
                 mode="pipelined" if pipelined else "blocking",
+                why="sure" if pipelined else "blocking",
                 requests=(request,),
                 zombies=int(pipelined and index == count - 1),
                 crops=1 if index == 0 else 0,

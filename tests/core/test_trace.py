@@ -25,7 +25,7 @@ def record(step: int, start_s: float, forward_s: float, gap_s: float, sampling_s
         sampling,
         sampling + 1e-4,
     )
-    return StepRecord(step, "decode", step % 2, "pipelined", (1,), 0, 0, 1, *host, forward, forward)
+    return StepRecord(step, "decode", step % 2, "pipelined", "sure", (1,), 0, 0, 1, *host, forward, forward)
 
 
 def records(count: int, first: int = 0) -> list[StepRecord]:

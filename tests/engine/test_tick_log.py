@@ -12,7 +12,7 @@ from photon.errors import InvalidRequestError
 from tests.rig import Rig, request
 
 LINE = re.compile(
-    r"step (\d+) (prefill|decode) rows (\d+) slot ([01]) zombies (\d+) \| "
+    r"step (\d+) (prefill|decode) (idle|sure|likely|read) rows (\d+) slot ([01]) zombies (\d+) \| "
     r"launch \d+ wait \d+ commit \d+ finalize \d+ us"
 )
 
@@ -25,9 +25,9 @@ def test_every_step_has_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     r.run()
     found = [LINE.fullmatch(line) for line in capsys.readouterr().err.splitlines()]
     assert all(found)
-    told = [(int(m[1]), m[2], int(m[3]), int(m[4]), int(m[5])) for m in found if m]
+    told = [(int(m[1]), m[2], m[3], int(m[4]), int(m[5]), int(m[6])) for m in found if m]
     records = r.core.trace.since(0)
-    assert told == [(one.step, one.kind, len(one.requests), one.slot, one.zombies) for one in records]
+    assert told == [(one.step, one.kind, one.why, len(one.requests), one.slot, one.zombies) for one in records]
     assert len(told) >= 4
 
 

@@ -89,7 +89,7 @@ ADMITTED = (
     fault(
         16,
         "finished rows that are not committed fill the batch",
-        (SCHEDULER, "self._plan_prefill(len(rows))", "self._plan_prefill(len(self.running))"),
+        (SCHEDULER, "self._plan_prefill(len(rows), why)", "self._plan_prefill(len(self.running), why)"),
         tests=(FINISHING, STEPS),
     ),
     fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from photon.core.sequence import Sequence
 from photon.devices.base import Device
 from photon.devices.simulated import Lag, SimulatedDevice
 from photon.errors import DeviceError, InvalidRequestError, NonFiniteError, RequestCancelledError
+from photon.scheduler.launching import View, launch_now
 from tests.rig import Rig, WalkState, Watched, adapter, image
 from tests.scripted import COORD, OVERFLOWING, SIZE, InjectedError, generate
 
@@ -86,6 +88,7 @@ class Schedule:
             max_adapters=r.choice((1, 2)),
             max_prefill_images=r.choice((1, 2, 4)),
             max_prefill_tokens=r.choice((1, 8, 64)),
+            launch_now=self._decision(),
         )
         self._add_step_faults()
         self.pauses = self._pauses()
@@ -142,6 +145,11 @@ class Schedule:
             own = -(-(start + len(q.prompt) + q.limit - 1) // size) - start // size
             needed = max(needed, own + (-(-prefix // size) if q.image else 0))
         return needed
+
+    def _decision(self) -> Callable[[View], bool]:
+        """The engine's own, or one by chance: when a step is launched must not matter to what is answered."""
+        dice, share = random.Random(self.shape.seed), self.random.choice((None, None, 0.5, 0.9, 1.0))
+        return launch_now if share is None else lambda view: dice.random() < share
 
     def _add_step_faults(self) -> None:
         r = self.random

@@ -38,6 +38,7 @@ def record(step: int = 0, start: float = 100.0, **changes: object) -> StepRecord
         kind="decode",
         slot=step % 2,
         mode="blocking",
+        why="blocking",
         requests=(7,),
         zombies=0,
         crops=0,
