@@ -31,14 +31,13 @@ from app.page.parts import ICON, STYLES
 from app.page.theme import theme
 from app.page.ui import build_page
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.examples import load_examples
 from app.settings import ON_ZERO_GPU, ServerSettings, SettingsError
 from app.web.auth import KeyGate
 from app.web.files import file_routes
 from app.web.lingering import LingeringClose
-from photon import Photon, download, memory_of, models_available
+from photon import Photon, PictureLimits, download, memory_of, models_available
 
 log = logging.getLogger(__name__)
 

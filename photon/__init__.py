@@ -9,12 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from photon.errors import (
+    DamagedPictureError,
     DeviceError,
     EngineStoppedError,
     InvalidRequestError,
     ModelLoadError,
     NonFiniteError,
+    NotAPictureError,
     PhotonError,
+    PictureError,
+    PictureTooLargeError,
     QueueFullError,
     RequestCancelledError,
     UnknownWordError,
@@ -29,13 +33,15 @@ if TYPE_CHECKING:
     from photon.core.settings import MAX_OBJECTS
     from photon.core.trace import StepRecord
     from photon.engine.arguments import ImageLike
-    from photon.engine.pixels import to_rgb
     from photon.engine.streaming import AsyncStream, Stream
     from photon.engine.ticket import Ticket
     from photon.engine.verbs import Photon
     from photon.models.progress import Progress
     from photon.models.public import model_name
     from photon.models.vocabulary import Vocabulary
+    from photon.pictures.colours import to_rgb
+    from photon.pictures.limits import PictureLimits
+    from photon.pictures.reading import decode_picture, read_picture
     from photon.skills.base import OBJECT_SKILLS, SKILLS, TEXT_SKILLS
 
 __all__ = [
@@ -44,6 +50,7 @@ __all__ = [
     "SKILLS",
     "TEXT_SKILLS",
     "AsyncStream",
+    "DamagedPictureError",
     "DeviceError",
     "EngineConfig",
     "EngineStoppedError",
@@ -53,8 +60,12 @@ __all__ = [
     "ModelInfo",
     "ModelLoadError",
     "NonFiniteError",
+    "NotAPictureError",
     "Photon",
     "PhotonError",
+    "PictureError",
+    "PictureLimits",
+    "PictureTooLargeError",
     "Progress",
     "QueueFullError",
     "RequestCancelledError",
@@ -65,10 +76,12 @@ __all__ = [
     "UnknownWordError",
     "UnsupportedSkillError",
     "Vocabulary",
+    "decode_picture",
     "download",
     "memory_of",
     "model_name",
     "models_available",
+    "read_picture",
     "to_rgb",
 ]
 
@@ -93,7 +106,10 @@ _HOMES = {
     "memory_of": "catalog.available",
     "model_name": "models.public",
     "models_available": "catalog.available",
-    "to_rgb": "engine.pixels",
+    "PictureLimits": "pictures.limits",
+    "decode_picture": "pictures.reading",
+    "read_picture": "pictures.reading",
+    "to_rgb": "pictures.colours",
 }
 
 

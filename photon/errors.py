@@ -25,6 +25,22 @@ class UnknownWordError(InvalidRequestError):
         super().__init__(f"This model does not know the word {word!r}.{hint}")
 
 
+class PictureError(InvalidRequestError):
+    """A picture is refused; the sentence is fit to be shown to the person who sent it."""
+
+
+class NotAPictureError(PictureError):
+    """The bytes are not a picture in a format that is read here."""
+
+
+class DamagedPictureError(PictureError):
+    """The file starts as a picture but is cut short or broken."""
+
+
+class PictureTooLargeError(PictureError):
+    """A limit on bytes, pixels or side ratio is passed."""
+
+
 class ModelLoadError(PhotonError):
     """Model files are missing, damaged or do not fit the configuration."""
 

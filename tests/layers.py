@@ -15,16 +15,18 @@ MAY_IMPORT: Mapping[str, str] = {
     "photon/memory": "photon/errors.py",
     "photon/devices": "photon/errors.py",
     "photon/models": "photon/errors.py",
+    "photon/pictures": "photon/errors.py",
     "photon/masks": "photon/models photon/errors.py",
     "photon/core": "photon/models photon/memory photon/errors.py",
     "photon/skills": "photon/core photon/masks photon/models photon/errors.py",
     "photon/runtime": "photon/core photon/models photon/devices photon/errors.py",
     "photon/scheduler": "photon/runtime photon/core photon/memory photon/errors.py",
     "photon/engine": "photon/scheduler photon/runtime photon/skills photon/masks photon/core photon/models "
-    "photon/devices photon/memory photon/errors.py",
+    "photon/pictures photon/devices photon/memory photon/errors.py",
     "photon/catalog": "photon/engine photon/runtime photon/skills photon/masks photon/core photon/models "
     "photon/errors.py",
-    "photon/__init__.py": "photon/catalog photon/engine photon/skills photon/core photon/models photon/errors.py",
+    "photon/__init__.py": "photon/catalog photon/engine photon/skills photon/core photon/models photon/pictures "
+    "photon/errors.py",
     "photon/commands": "photon photon/catalog photon/errors.py",
     "photon/__main__.py": "photon/commands photon/errors.py",
     "photon/bench": "photon photon/catalog photon/engine photon/scheduler photon/runtime photon/skills photon/masks "

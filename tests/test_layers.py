@@ -58,7 +58,7 @@ def _no_code(folder: str, names: list[str]) -> list[str]:
             "photon/scheduler/pipeline.py",
         ),
         ("photon/runtime/slot.py", "if 0:\n    from photon.skills import PLANS\n", "photon/skills/__init__.py"),
-        ("app/page/ui.py", "from photon.engine.pixels import to_rgb\n", "photon/engine/pixels.py"),
+        ("app/page/ui.py", "from photon.pictures.colours import to_rgb\n", "photon/pictures/colours.py"),
         ("app/pictures/store.py", "from app.server import build_app\n", "app/server.py"),
     ],
 )

@@ -10,7 +10,7 @@ from app.api.service import service_routes, unknown_routes
 from app.api.skills import skill_routes
 from app.engines.metrics import Prometheus
 from app.engines.models import Models
-from app.pictures.ingest import PictureLimits
+from photon import PictureLimits
 
 
 def add_api(app: FastAPI, models: Models, limits: PictureLimits, metrics: Prometheus) -> None:

@@ -10,7 +10,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from app.api.problems import ApiError, ClientGoneError
-from app.pictures.ingest import PictureLimits
+from photon import PictureLimits
 
 MAX_TEXT = 32_768  # characters: far more than any context holds, far less than would keep the tokenizer busy
 _BESIDE_THE_PICTURE = 1_000_000  # bytes for the other fields

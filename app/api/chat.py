@@ -27,8 +27,7 @@ from app.api.problems import ApiError, ApiRoute
 from app.api.skills import with_metrics
 from app.api.verb_call import VERBS, VerbCall, read_call
 from app.engines.models import Models
-from app.pictures.ingest import PictureLimits
-from photon import TEXT_SKILLS, Result
+from photon import TEXT_SKILLS, PictureLimits, Result
 
 UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model
 _SETTINGS = {

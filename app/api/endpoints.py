@@ -15,8 +15,8 @@ from app.api.problems import ApiError, ClientGoneError
 from app.engines.holder import NotReadyError
 from app.engines.models import Models, UnknownModelError
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import PictureError, PictureLimits, decode_picture
-from photon import PhotonError
+from app.pictures.uploads import read_upload
+from photon import PhotonError, PictureError, PictureLimits, decode_picture
 
 EXAMPLES = {
     "image": "https://example.com/picture.jpg",
@@ -127,13 +127,7 @@ class Endpoints:
         if source.startswith("data:"):
             data = data_of(source, self._limits)
         elif isinstance(image, dict) and Path(source).resolve().is_relative_to(self._upload_folder):
-            data = self._uploaded(Path(source))
+            return read_upload(Path(source), self._limits)
         else:
             data = self._fetcher.fetch(source).data
         return decode_picture(data, self._limits)
-
-    def _uploaded(self, path: Path) -> bytes:
-        if not path.is_file():
-            raise PictureError("The picture is no longer on the server; please add it again.")
-        self._limits.check_bytes(path.stat().st_size)
-        return path.read_bytes()

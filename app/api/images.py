@@ -9,7 +9,7 @@ from typing import Any
 
 from app.api.problems import ApiError
 from app.engines.holder import Engine
-from app.pictures.ingest import PictureLimits, decode_picture
+from photon import PictureLimits, decode_picture
 
 _ALLOWED = "a data URL is expected: data:image/jpeg;base64,... This server fetches no addresses"
 _AT_ONCE = 2  # pictures decoded at the same time; one may take hundreds of megabytes meanwhile

@@ -12,8 +12,15 @@ from fastapi.routing import APIRoute
 
 from app.engines.holder import NotReadyError, UnavailableError
 from app.engines.models import UnknownModelError
-from app.pictures.ingest import NotAPictureError, PictureError, PictureTooLargeError
-from photon import DeviceError, EngineStoppedError, InvalidRequestError, PhotonError, QueueFullError
+from photon import (
+    DeviceError,
+    EngineStoppedError,
+    InvalidRequestError,
+    NotAPictureError,
+    PhotonError,
+    PictureTooLargeError,
+    QueueFullError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +30,9 @@ _KINDS = {401: "authentication_error", 429: "rate_limit_error"}
 
 # The first class that fits decides: status, and after how many seconds it is worth to try again.
 _STATUSES: tuple[tuple[type[Exception], int, int | None], ...] = (
-    (InvalidRequestError, 400, None),
     (PictureTooLargeError, 413, None),
     (NotAPictureError, 415, None),
-    (PictureError, 400, None),
+    (InvalidRequestError, 400, None),
     (UnknownModelError, 400, None),
     (QueueFullError, 429, 1),
     (UnavailableError, 400, None),

@@ -18,8 +18,7 @@ from app.api.presence import while_present
 from app.api.problems import ApiRoute
 from app.api.verb_call import VERBS, Skill, read_call
 from app.engines.models import Models
-from app.pictures.ingest import PictureLimits
-from photon import Result
+from photon import PictureLimits, Result
 
 
 def skill_routes(models: Models, limits: PictureLimits, images: ImageReader) -> APIRouter:

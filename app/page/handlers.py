@@ -23,11 +23,10 @@ from app.page import about
 from app.page.buttons import buttons
 from app.page.turn import Turn
 from app.pictures.fetch import Fetcher
-from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import Picture, PictureStore
 from app.questions.examples import Example
 from app.questions.question import Answer, Question, QuestionError, Standing, as_json, ask, in_a_sentence, parse_names
-from photon import TEXT_SKILLS
+from photon import TEXT_SKILLS, PictureError, PictureLimits
 
 log = logging.getLogger(__name__)
 

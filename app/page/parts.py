@@ -25,7 +25,7 @@ CERTAINTY = (
 def picture_input() -> gr.Image:
     """Upload, drop, paste or webcam; hands over the path of the raw file, unopened.
 
-    Gradio's own reading would open the file, and a broken one would raise there: here `app.pictures.ingest`
+    Gradio's own reading would open the file, and a broken one would raise there: here `photon.read_picture`
     decides, so the component's preprocess is replaced. It is emptied by a plain None: for an update Gradio would build
     a new component for this visitor, without the replacement.
     """

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from app.engines.holder import EngineHolder, NotReadyError
 from app.page.buttons import buttons
-from app.pictures.ingest import PictureError, PictureLimits, read_picture
 from app.pictures.store import Picture, PictureStore
+from app.pictures.uploads import read_upload
 from app.questions.question import Question, QuestionError, parse_names
 from app.runs.race import MAX_PICTURES, race
-from photon import PhotonError
+from photon import PhotonError, PictureError, PictureLimits
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def read_all(paths: Sequence[Path], limits: PictureLimits) -> list[NDArray[np.ui
     pictures, megapixels = [], 0.0
     for path in paths:
         try:
-            pictures.append(read_picture(path, limits))
+            pictures.append(read_upload(path, limits))
         except PictureError as error:
             raise PictureError(f"{path.name}: {error}") from None
         megapixels += pictures[-1].shape[0] * pictures[-1].shape[1] / 1e6

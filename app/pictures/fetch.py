@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urljoin, urlsplit
 
-from app.pictures.ingest import PictureError, PictureLimits
+from photon import PictureError, PictureLimits
 
 MAX_URL_LENGTH = 2048
 MAX_REDIRECTS = 3

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from app.pictures.ingest import PictureError, PictureLimits, decode_picture
+from photon import PictureError, PictureLimits, decode_picture
 
 SHOWN_SIDE = 2560  # pixels; a longer side is shown smaller, the model still sees all of it
 SHOWN_QUALITY = 92

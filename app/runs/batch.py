@@ -14,9 +14,9 @@ from typing import Any
 from app.drawing.export import Answered, annotated, coco
 from app.drawing.overlay import summary
 from app.engines.holder import Engine
-from app.pictures.ingest import PictureError, PictureLimits, read_picture
+from app.pictures.uploads import read_upload
 from app.questions.question import Answer, Question, QuestionError, as_json, ask
-from photon import TEXT_SKILLS
+from photon import TEXT_SKILLS, PictureError, PictureLimits
 
 MAX_PICTURES = 64
 IN_FLIGHT = 16
@@ -75,7 +75,7 @@ async def run_batch(
 async def _row(engine: Engine, path: Path, question: Question, limits: PictureLimits) -> tuple[Row, dict[str, bytes]]:
     start = time.perf_counter()
     try:
-        pixels = await asyncio.to_thread(read_picture, path, limits)
+        pixels = await asyncio.to_thread(read_upload, path, limits)
         image = await asyncio.to_thread(engine.encode_image, pixels)
         answers = await ask(engine, image, question)
         total_ms = (time.perf_counter() - start) * 1e3

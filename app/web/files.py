@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from app.drawing.export import Answered, ExportError, annotated, coco, mask, svg
-from app.pictures.ingest import PictureError
 from app.pictures.store import PictureStore
 from app.questions.examples import Example
+from photon import PictureError
 
 MAX_BODY = 8_000_000  # bytes of answers that may be sent back to be written as a file
 _PRIVATE = {"Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image, ImageOps
+from PIL import Image
 
-from photon import to_rgb
+from photon import PictureLimits, read_picture
 from photon.commands.draw import draw
 from photon.errors import InvalidRequestError
 
@@ -52,7 +52,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(options: argparse.Namespace) -> None:
-    image = read_image(options.image)
+    image = Image.fromarray(read_picture(options.image, PictureLimits()))
     from photon import EngineConfig, Photon
 
     with Photon.load(options.model, EngineConfig(device=options.device, threads=options.threads)) as model:
@@ -81,17 +81,6 @@ def tell(answer: Mapping[str, Any]) -> None:
     for piece in stream:
         print(piece, end="", flush=True)
     print(f"\n{times(stream.result().metrics)}")
-
-
-def read_image(path: Path) -> Image.Image:
-    """An upright RGB picture. Raises `InvalidRequestError` if the file is not one."""
-    try:
-        with Image.open(path) as file:
-            return to_rgb(ImageOps.exif_transpose(file))
-    except FileNotFoundError:
-        raise InvalidRequestError(f"There is no file {str(path)!r}.") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        raise InvalidRequestError(f"The file {str(path)!r} is not an image that can be read.") from None
 
 
 def save(image: Image.Image, path: Path) -> None:

@@ -11,9 +11,9 @@ from PIL import Image
 
 from photon.core.request import ImageRef, Rgb
 from photon.core.settings import Settings, flag
-from photon.engine.pixels import to_rgb
 from photon.errors import InvalidRequestError
 from photon.models.moondream.lora import Adapter, read_adapter
+from photon.pictures.colours import to_rgb
 from photon.skills import Ask, SkillContext
 from photon.skills.caption import caption_length
 from photon.skills.query import question_text

@@ -6,15 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from photon import ModelLoadError
+from photon import ModelLoadError, PictureLimits
 from photon.__main__ import main
 from photon.commands.draw import draw
-from photon.commands.verbs import read_image
 from tests import recorded
 
 OBJECT_SKILLS = ("point", "detect", "segment")
@@ -110,19 +110,9 @@ def test_reasoning_is_asked_for(picture: str, capsys: pytest.CaptureFixture[str]
     assert set(json.loads(printed(capsys, *words))) == {"answer", "reasoning"}
 
 
-def test_pictures_are_turned_upright(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (40, 20)).save(tmp_path / "turned.jpg", exif=exif)
-    assert read_image(tmp_path / "turned.jpg").size == (20, 40)
-
-
-def test_a_deep_picture_is_scaled_and_a_transparent_one_lies_on_white(tmp_path: Path) -> None:
-    deep = np.repeat(np.array([[0, 20_000, 65_535]], np.uint16), 3, axis=0)
-    Image.fromarray(deep).save(tmp_path / "deep.png")
-    assert np.asarray(read_image(tmp_path / "deep.png"))[0, :, 0].tolist() == [0, 78, 255]
-    Image.new("RGBA", (4, 4), (255, 0, 0, 0)).save(tmp_path / "clear.png")
-    assert np.asarray(read_image(tmp_path / "clear.png")).min() == 255
+def test_a_photograph_of_a_phone_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.new("RGB", (40, 20), "white").save(tmp_path / "phone.heic", "HEIF")
+    assert "No cat found." in printed(capsys, "point", str(tmp_path / "phone.heic"), "cat")
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -132,9 +122,10 @@ def test_a_deep_picture_is_scaled_and_a_transparent_one_lies_on_white(tmp_path: 
     ("words", "says"),
     [
         (("point", "{picture}", " "), "name is empty"),
-        (("detect", "{text}", "cat"), "is not an image"),
-        (("detect", "{folder}", "cat"), "is not an image"),
+        (("detect", "{text}", "cat"), "is not a picture"),
+        (("detect", "{folder}", "cat"), "cannot be read: Is a directory"),
         (("segment", "{folder}/none.png", "cat"), "There is no file"),
+        (("point", "{huge}", "cat"), "far more than the 50 megapixels that are accepted"),
         (("point", "{picture}", "cat", "--model", "moondream9"), "no model 'moondream9'"),
         (("point", "{picture}", "cat", "--model", "{folder}"), "holds 0 weight files"),
         (("query", "{picture}", "What is it?"), "photon-tiny cannot query"),
@@ -153,7 +144,8 @@ def test_refusals_are_one_sentence_and_exit_code_2(
     words: tuple[str, ...], says: str, picture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("This is text.")
-    places = {"picture": picture, "folder": tmp_path, "text": tmp_path / "notes.txt"}
+    Image.new("1", (20_000, 10_000)).save(tmp_path / "huge.png")
+    places = {"picture": picture, "folder": tmp_path, "text": tmp_path / "notes.txt", "huge": tmp_path / "huge.png"}
     assert main([word.format(**places) for word in words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -171,10 +163,10 @@ def test_what_is_not_a_command_shows_the_usage(words: list[str], capsys: pytest.
 
 
 def test_an_interruption_is_quiet(picture: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path) -> Image.Image:
+    def interrupted(path: Path, limits: PictureLimits) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("photon.commands.verbs.read_image", interrupted)
+    monkeypatch.setattr("photon.commands.verbs.read_picture", interrupted)
     assert main(["point", picture, "cat"]) == 130
 
 

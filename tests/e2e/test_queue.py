@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.actions import NAMES, add_picture, outcome, png
 from tests.e2e.conftest import PATIENCE_MS, OpenPage, Server, StartServer
-from tests.pictures import data_url
+from tests.samples import data_url
 
 
 @pytest.fixture(scope="module")

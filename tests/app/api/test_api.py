@@ -16,7 +16,6 @@ from PIL import Image
 
 from app.api.body import max_body
 from app.api.problems import MAX_SENTENCE, ApiError, refused
-from app.pictures.ingest import PictureLimits
 from app.server import build_app
 from app.settings import ServerSettings
 from photon import (
@@ -26,12 +25,13 @@ from photon import (
     InvalidRequestError,
     ModelInfo,
     ModelLoadError,
+    PictureLimits,
     QueueFullError,
     UnsupportedSkillError,
 )
 from tests.app.live import StreamingEngine, client_of, renewed, settled
 from tests.app.scripted import ANSWERS
-from tests.pictures import data_url, picture, png
+from tests.samples import data_url, picture, png
 
 ABSENT = "The files of moondream2 are not on this machine; fetch them with: python -m photon download moondream2"
 SETTINGS = ServerSettings(models=("photon-tiny", "moondream2"), max_image_mb=0.2, max_megapixels=1.0)

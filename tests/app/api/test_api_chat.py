@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from tests.app.live import StreamingEngine, client_of, renewed
 from tests.app.scripted import ANSWERS
-from tests.pictures import data_url, picture
+from tests.samples import data_url, picture
 
 
 @pytest.fixture(scope="module")

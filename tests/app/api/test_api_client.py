@@ -21,7 +21,7 @@ from PIL import Image
 from photon import EngineConfig, Photon
 from tests.app.live import process
 from tests.paths import ROOT
-from tests.pictures import picture
+from tests.samples import picture
 
 MD2 = str(ROOT / "tests/data/parity/md2")
 CONFIG = EngineConfig(device="cpu", threads=1)

@@ -20,7 +20,7 @@ from app.settings import ServerSettings
 from photon import EngineConfig, Photon
 from tests.app.live import StreamingEngine, serving, wait_for
 from tests.paths import ROOT
-from tests.pictures import data_url
+from tests.samples import data_url
 
 STEPS = 3
 """Of a request after its cancellation: two may be in flight, and one be launched by the tick that is under way."""

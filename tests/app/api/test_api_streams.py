@@ -15,7 +15,7 @@ from app.server import build_app
 from app.settings import ServerSettings
 from tests.app.live import PATH, StreamingEngine, renewed, serving, wait_for
 from tests.app.scripted import BOX
-from tests.pictures import data_url
+from tests.samples import data_url
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from app.server import build_app
 from app.settings import ServerSettings
 from tests.app.live import StreamingEngine, client_of, serving
-from tests.pictures import data_url
+from tests.samples import data_url
 
 NAMES = ["/point", "/detect", "/segment", "/query", "/caption"]
 

@@ -12,7 +12,7 @@ import pytest
 from app.server import build_app
 from app.settings import ServerSettings
 from tests.app.live import StreamingEngine, serving, wait_for
-from tests.pictures import data_url
+from tests.samples import data_url
 
 ABOUT = {"image": data_url(), "object": "cat"}
 BODY = {"data": [data_url(), "cat", 50, ""]}

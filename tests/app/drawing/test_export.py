@@ -20,10 +20,10 @@ from PIL import Image
 
 from app.drawing.export import Answered, ExportError, annotated, coco, mask, svg
 from app.drawing.snippets import as_curl, as_python
-from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.question import Question
 from app.web.files import file_routes
+from photon import PictureLimits
 
 BOX = {"x_min": 0.25, "y_min": 0.25, "x_max": 0.75, "y_max": 0.5, "score": 0.9}
 TRIANGLE = [[0.25, 0.25], [0.75, 0.25], [0.5, 0.5]]

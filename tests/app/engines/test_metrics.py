@@ -18,7 +18,7 @@ from app.engines.metrics import Prometheus, StepTotals
 from photon import AsyncStream, QueueFullError
 from tests.app.live import StreamingEngine, client_of
 from tests.app.scripted import ScriptedEngine, step_records
-from tests.pictures import data_url
+from tests.samples import data_url
 
 TINY = ("model", "photon-tiny")
 IMAGE = np.zeros((4, 6, 3), np.uint8)

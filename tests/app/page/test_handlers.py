@@ -18,13 +18,12 @@ from app.engines.holder import EngineHolder
 from app.page.handlers import TAKEN, Handlers
 from app.page.turn import Turn
 from app.pictures.fetch import Fetched, Fetcher
-from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import Picture, PictureStore
 from app.questions.examples import Example
-from photon import EngineConfig, ModelLoadError, Photon, QueueFullError, Result
+from photon import EngineConfig, ModelLoadError, Photon, PictureError, PictureLimits, QueueFullError, Result
 from tests.app.scripted import ScriptedEngine
 from tests.paths import PARITY
-from tests.pictures import png
+from tests.samples import png
 
 STAGE_AT, PICTURE_AT, STATUS_AT = 2, 3, 7
 

@@ -12,10 +12,10 @@ from PIL import Image
 
 from app.engines.holder import EngineHolder
 from app.page.race_view import EVEN, MANY, RaceView
-from app.pictures.ingest import PictureLimits
 from app.pictures.store import Picture, PictureStore
+from photon import PictureLimits
 from tests.app.scripted import ScriptedEngine
-from tests.pictures import png
+from tests.samples import png
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from app.server import build_app
 from app.settings import ServerSettings
 from tests.app.live import wait_for
 from tests.app.scripted import ScriptedEngine
-from tests.pictures import data_url
+from tests.samples import data_url
 
 
 def kept(app: FastAPI) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from app.pictures import fetch
 from app.pictures.fetch import Fetcher, file_name, is_public
-from app.pictures.ingest import PictureError, PictureLimits, PictureTooLargeError
+from photon import PictureError, PictureLimits, PictureTooLargeError
 
 
 @pytest.mark.parametrize(

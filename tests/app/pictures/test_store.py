@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.pictures.ingest import PictureError, PictureLimits
 from app.pictures.store import SHOWN_SIDE, PictureStore
-from tests.pictures import noise, png
+from photon import PictureError, PictureLimits
+from tests.samples import noise, png
 
 
 class Clock:

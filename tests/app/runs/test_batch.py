@@ -17,11 +17,11 @@ from PIL import Image
 
 from app.engines.holder import EngineHolder
 from app.page.batch_view import BatchView
-from app.pictures.ingest import PictureLimits
 from app.pictures.store import PictureStore
 from app.questions.question import Question, QuestionError
 from app.runs.batch import IN_FLIGHT, MAX_PICTURES, Row, run_batch
 from app.web.files import file_routes
+from photon import PictureLimits
 from tests.app.scripted import ScriptedEngine
 
 QUESTION = Question("detect", ("cat",))

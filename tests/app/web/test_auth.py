@@ -17,7 +17,7 @@ from app.web import auth
 from app.web.auth import COOKIE
 from tests.app.live import serving
 from tests.app.scripted import scripted
-from tests.pictures import data_url
+from tests.samples import data_url
 
 KEY = "correct horse ✓ battery"
 ASK = {"image_url": data_url(), "object": "cat"}

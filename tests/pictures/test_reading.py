@@ -1,4 +1,4 @@
-"""app.pictures.ingest: every kind of file becomes an upright RGB picture, or one sentence."""
+"""photon.pictures: every kind of file becomes an upright RGB picture, or one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.pictures.ingest import (
+from photon import (
     DamagedPictureError,
     NotAPictureError,
     PictureError,
@@ -266,8 +266,10 @@ def test_limits_come_from_the_caller() -> None:
 
 
 def test_a_file_that_is_gone_or_too_large(tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match="no longer on the server"):
+    with pytest.raises(PictureError, match=r"There is no file '.*gone\.png'"):
         read_picture(tmp_path / "gone.png", LIMITS)
+    with pytest.raises(PictureError, match="cannot be read: Is a directory"):
+        read_picture(tmp_path, LIMITS)
     large = tmp_path / "large.png"
     with large.open("wb") as file:
         file.truncate(30_000_000)

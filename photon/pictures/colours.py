@@ -1,21 +1,42 @@
-"""Any picture that Pillow reads as the 8-bit RGB that a model sees."""
+"""Any picture that Pillow reads as the 8-bit sRGB that a model sees."""
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageCms
+
+_SRGB = ImageCms.createProfile("sRGB")
+_WITH_PROFILES = ("RGB", "RGBA", "CMYK", "L")
+"""Modes that are converted as they are; others have become one of them before."""
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """Any Pillow mode to 8-bit RGB: deep samples scaled, transparency laid on white."""
+    """Any Pillow mode to 8-bit sRGB: deep samples scaled, colour profiles applied, transparency laid on white."""
     if image.mode == "F" or image.mode.startswith("I"):
         return Image.fromarray(_to_8_bit(np.asarray(image))).convert("RGB")
     if image.has_transparency_data:
-        rgba = image.convert("RGBA")
+        rgba = _in_srgb(image.convert("RGBA"), image.info.get("icc_profile"), "RGBA")
         white = Image.new("RGBA", rgba.size, "white")
         return Image.alpha_composite(white, rgba).convert("RGB")
-    return image.convert("RGB")
+    plain = image if image.mode in _WITH_PROFILES else image.convert("RGB")
+    return _in_srgb(plain, image.info.get("icc_profile"), "RGB").convert("RGB")
+
+
+def _in_srgb(image: Image.Image, profile: bytes | None, mode: str) -> Image.Image:
+    """As its ICC profile means it. A profile that is broken, or of another kind of picture, says nothing."""
+    if not profile:
+        return image
+    try:
+        own = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        if ImageCms.getProfileDescription(own).startswith("sRGB"):
+            return image
+        converted = ImageCms.profileToProfile(image, own, _SRGB, outputMode=mode)
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return image
+    return converted if converted is not None else image
 
 
 def _to_8_bit(samples: NDArray[np.generic]) -> NDArray[np.uint8]:

@@ -1,14 +1,13 @@
 """From the bytes of a file to an upright RGB picture, or to one sentence that says why not.
 
 What browsers and cameras hand over is not what a model may see: rotated photographs, 16-bit and
-float samples, palettes, transparency, animations, other colour spaces. This module and `photon.to_rgb`
-settle all of it, and it checks size limits on the header, before a pixel is decoded.
+float samples, palettes, transparency, animations, other colour spaces. This module and colours.py
+settle all of it, and size limits are checked on the header, before a pixel is decoded.
 """
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,10 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image
 from pillow_heif import register_heif_opener
 
-from photon import to_rgb
+from photon.errors import DamagedPictureError, NotAPictureError, PictureError, PictureTooLargeError
+from photon.pictures.colours import to_rgb
+from photon.pictures.limits import PictureLimits
+from photon.pictures.png import without_texts
 
 register_heif_opener()
 
@@ -36,58 +38,15 @@ _UPRIGHT = {
 }
 
 
-class PictureError(ValueError):
-    """A picture is refused; the sentence is fit to be shown to the person who sent it."""
-
-
-class NotAPictureError(PictureError):
-    """The bytes are not a picture in a format that is read here."""
-
-
-class DamagedPictureError(PictureError):
-    """The file starts as a picture but is cut short or broken."""
-
-
-class PictureTooLargeError(PictureError):
-    """A limit on bytes, pixels or side ratio is passed."""
-
-
-@dataclass(frozen=True)
-class PictureLimits:
-    """What is accepted: file size in MB (10^6 bytes), megapixels, long side over short side."""
-
-    max_mb: float = 20.0
-    max_megapixels: float = 50.0
-    max_ratio: float = 50.0
-
-    def check_bytes(self, count: int) -> None:
-        """Raises PictureError for an empty or too large file of `count` bytes."""
-        if count == 0:
-            raise NotAPictureError("The file is empty.")
-        if count > self.max_mb * 1e6:
-            raise PictureTooLargeError(f"The file has {count / 1e6:.1f} MB; at most {self.max_mb:g} MB are accepted.")
-
-    def check_size(self, width: int, height: int) -> None:
-        """Raises PictureTooLargeError for too many pixels or too long a strip."""
-        if width * height > self.max_megapixels * 1e6:
-            raise PictureTooLargeError(
-                f"The picture has {width} × {height} = {width * height / 1e6:.1f} megapixels; "
-                f"at most {self.max_megapixels:g} are accepted."
-            )
-        if max(width, height) > self.max_ratio * min(width, height):
-            raise PictureTooLargeError(
-                f"The picture is {width} × {height}; its long side may be at most "
-                f"{self.max_ratio:g} times its short side."
-            )
-
-
 def read_picture(path: Path, limits: PictureLimits) -> NDArray[np.uint8]:
     """The upright picture of a file, uint8 [H, W, 3] RGB. Raises PictureError."""
     try:
         limits.check_bytes(path.stat().st_size)
         data = path.read_bytes()
-    except OSError:
-        raise PictureError("The picture is no longer on the server; please add it again.") from None
+    except FileNotFoundError:
+        raise PictureError(f"There is no file {str(path)!r}.") from None
+    except OSError as error:
+        raise PictureError(f"The file {str(path)!r} cannot be read: {error.strerror}.") from None
     return decode_picture(data, limits)
 
 
@@ -95,7 +54,7 @@ def decode_picture(data: bytes, limits: PictureLimits) -> NDArray[np.uint8]:
     """The upright picture of a file's bytes, uint8 [H, W, 3] RGB, C-contiguous. Raises PictureError."""
     limits.check_bytes(len(data))
     try:
-        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image = Image.open(io.BytesIO(without_texts(data)), formats=FORMATS)
     except Image.DecompressionBombError:
         raise PictureTooLargeError(
             f"The picture has far more than the {limits.max_megapixels:g} megapixels that are accepted."
