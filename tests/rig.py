@@ -18,7 +18,7 @@ from photon.engine.core import Core, ModelShape, build_core
 from photon.models.moondream.lora import Adapter
 from photon.runtime.paced import timed
 from photon.runtime.runner import Runner
-from photon.scheduler.launching import View, launch_now
+from photon.scheduler.launching import View
 from tests.scripted import COORD, EOS, OVERFLOW, SIZE, InjectedError, Picture, ScriptedExecutor, mix
 
 MAX_CONTEXT = 64
@@ -178,8 +178,16 @@ class ManualPool:
                 future.set_result(None)
 
 
+def early(_: View) -> bool:
+    """Launch before the step in flight is read, whatever it may bring: what is hardest to get right."""
+    return True
+
+
 class Rig:
-    """`check` is called around every tick and raises AssertionError for whatever must never be."""
+    """`launch_now` decides when steps are launched; None: as the engine does.
+
+    `check` is called around every tick and raises AssertionError for whatever must never be.
+    """
 
     def __init__(
         self,
@@ -190,7 +198,7 @@ class Rig:
         prefix_length: int = 6,
         eos_share: float = 0.2,
         bad_images: frozenset[int] = frozenset(),
-        launch_now: Callable[[View], bool] = launch_now,
+        launch_now: Callable[[View], bool] | None = early,
         **config: Any,
     ) -> None:
         self.device = device
@@ -214,7 +222,10 @@ class Rig:
             WatchedRunner,
         )
         self.scheduler = self.core.scheduler
-        self.scheduler.launch_now = launch_now
+        if launch_now:  # it is asked each time, whatever has been learnt
+            self.scheduler.launch_now = launch_now
+            self.scheduler.outlook.may_pay = lambda rows: True  # type: ignore[method-assign]
+            self.scheduler.outlook.undoubted = lambda rows, unread: False  # type: ignore[method-assign]
         runner = self.core.runner
         assert isinstance(runner, WatchedRunner)
         self.runner: WatchedRunner = runner

@@ -249,7 +249,7 @@ class Callers:
             self._finished.set()
 
     def _answered(self, future: Future[Any], stream: Iterator[ModelledRequest]) -> None:
-        self._error = future.exception()
+        self._error = self._error or future.exception()
         if self._error:
             self._finished.set()
             return

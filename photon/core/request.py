@@ -89,9 +89,13 @@ class Request:
 
 
 class SkillState(ABC):
-    """The state of one sequence. `advance` is called once a committed token, in order."""
+    """The state of one sequence. `advance` is called once a committed token, in order.
+
+    `cut` says that the answer ended at a limit on its tokens and was to be longer.
+    """
 
     done: bool = False
+    cut: bool = False
 
     @property
     def kind(self) -> str:

@@ -66,6 +66,9 @@ class Sequence:
     inflight_refs: int = 0
     finalized: bool = False
     end_chance: float = 0.0
+    decision: Any = None
+    decisions: Any = None
+    """Where the scheduler learns how this kind of answer ends: for the token in flight, and for all places."""
     tainted: bool = False
     zombie_steps: int = 0
     times: Times = field(default_factory=Times)

@@ -49,6 +49,10 @@ class Step(PipelineStep):
     crops: list[Any] = field(default_factory=list)
     tokens: int = 0
     zombies: int = 0
+    last: int = 0
+    """Rows that have no further token, since this one reaches their limit."""
+    overflowed: bool = False
+    """Whether a value that it brought is no number."""
     error: BaseException | None = None
     launch: tuple[float, float] = (0.0, 0.0)
     finalize: tuple[float, float] = (0.0, 0.0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
+from math import isfinite
 
 import numpy as np
 import torch
@@ -335,6 +336,7 @@ class Runner:
             raise slot.error
         count = len(step.sequences)
         columns = slot.host_values_array[:count].T.tolist()
+        step.overflowed = not isfinite(sum(map(sum, columns)))
         return list(map(_token, zip(slot.host_ids_array[:count].tolist(), *columns, strict=True)))
 
 

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from photon.core.trace import Kind
 
+_LITTLE = 0.1
+"""Rows and requests that may wait for a trial's sake."""
+
 
 class View(NamedTuple):
     """What is known while a step is in flight whose tokens nobody has seen. Counts of rows and requests, seconds."""
@@ -25,10 +28,12 @@ class View(NamedTuple):
     returning: float
     """Chance that somebody asks while a step runs."""
     after_prefill: bool
-    bubble_s: float
-    """What the device waits between two steps if the first is read before the second is launched."""
+    saves_s: float
+    """By how much a step ends sooner if it is launched before the step in flight is read; may be negative."""
     decode_s: float
     prefill_s: float
+    trial: bool = False
+    """Whether to launch a decode otherwise for once, where little hangs on it, to see how long that takes."""
 
 
 def kind_of(view: View) -> Kind:
@@ -42,11 +47,13 @@ def kind_of(view: View) -> Kind:
 def launch_now(view: View) -> bool:
     """Whether to launch before the step in flight is read; counted in seconds of waiting, over all rows and requests.
 
-    Reading first costs everybody the bubble. Launching first costs those who join meanwhile the whole step, which goes
-    without them, and where no row is left it costs the same to whoever asks while the useless step runs.
+    Reading first costs everybody what launching saves: the bubble, less what the host's work takes from a step that it
+    runs beside. Launching first costs those who join meanwhile the whole step, which goes without them, and where no
+    row is left it costs the same to whoever asks while the useless step runs.
     """
-    kind = kind_of(view)
-    step_s = view.prefill_s if kind == "prefill" else view.decode_s
-    joining = 0.0 if kind == "prefill" and view.full else view.joining
-    useless = view.none_left * view.returning if kind == "decode" else 0.0
-    return (view.going + view.ready) * view.bubble_s >= (joining + useless) * step_s
+    everybody = view.going + view.ready
+    if kind_of(view) == "prefill":
+        return everybody * view.saves_s >= (0.0 if view.full else view.joining) * view.prefill_s
+    lost = view.joining + view.none_left * view.returning
+    pays = everybody * view.saves_s >= lost * view.decode_s
+    return pays != (view.trial and lost < _LITTLE)

@@ -47,7 +47,7 @@ class Scheduler:
         self._trace = trace
         self._clock = clock
         self._zombie = Choice((eos_id,))
-        self._outlook = Outlook(eos_id)
+        self.outlook = Outlook(eos_id)
         self.launch_now = launch_now
         """Decides when, never what is answered: any function will do."""
         self.pipeline: Pipeline[Step] = Pipeline()
@@ -66,6 +66,8 @@ class Scheduler:
         if self.mode == "pipelined":
             committed = self._commit(before=step)  # while the device runs `step`
             self._finalize(step)
+            if step is not None and self._is_read_first(step):
+                self._commit()
         else:
             self._finalize(step)
             committed = self._commit()  # the device waits for us meanwhile
@@ -84,6 +86,7 @@ class Scheduler:
         self._runner.launch(step)
         for sequence in step.sequences:
             sequence.launched += 1
+            step.last += sequence.launched == sequence.request.limit
         step.launch = (start, self._clock())
         return step
 
@@ -97,6 +100,7 @@ class Scheduler:
         if unread is not None:
             return self._plan_early(rows, unread)
         why: Why = "read" if self._held_back else "idle"
+        self._held_back = False
         if not (rows and self._after_prefill) and (step := self._plan_prefill(len(rows), why)):
             return step
         return self._decode(rows, why) if rows else None
@@ -105,8 +109,10 @@ class Scheduler:
         waiting = self._admission.waiting
         if not rows and not waiting:
             return None
+        if not waiting and self.outlook.undoubted(rows, unread):
+            return self._decode(rows, "sure")
         in_line = self._admission.in_line(self.mode, len(rows)) if waiting else NOBODY
-        view = self._outlook.view(rows, unread, in_line, self._after_prefill, self._clock())
+        view = self.outlook.view(rows, unread, in_line, self._after_prefill, self._clock())
         if kind_of(view) == "prefill":
             if self._holds_back(view):
                 return None
@@ -119,6 +125,11 @@ class Scheduler:
 
     def _decode(self, rows: list[Sequence], why: Why) -> Step:
         return Step("decode", rows, self.mode, why if self.mode == "pipelined" else "blocking")
+
+    def _is_read_first(self, step: Step) -> bool:
+        """Whether it is known already that nothing will be launched before `step` is read."""
+        self._held_back = not self.outlook.may_pay(len(self.running))
+        return self._held_back
 
     def _holds_back(self, view: View) -> bool:
         self._held_back = not self.launch_now(view)
@@ -169,7 +180,7 @@ class Scheduler:
             try:
                 choice = sequence.state.choice()
                 self._runner.check(choice)
-                sequence.end_chance = self._outlook.end_chance(sequence, choice)
+                self.outlook.decides(sequence, choice)
                 return choice
             except Exception as error:
                 self._fail(sequence, error)
@@ -201,7 +212,7 @@ class Scheduler:
             if step.error is not None or tokens is None:
                 self._fail(sequence, step.error or PhotonError("A step brought no values."))
             else:
-                self._advance(sequence, tokens[i], arrived)
+                self._advance(sequence, tokens[i], arrived, step.overflowed)
         self.pipeline.commit(step)
         for sequence in step.sequences:
             if sequence.finalized:
@@ -214,6 +225,8 @@ class Scheduler:
 
         A step that failed may have left anything, and nobody has seen its values.
         """
+        if tokens is not None and not step.overflowed:
+            return
         for i, sequence in enumerate(step.sequences):
             if tokens is None or not tokens[i].finite:
                 sequence.tainted = True
@@ -222,19 +235,20 @@ class Scheduler:
 
     # -- one row --------------------------------------------------------------------------------------------------
 
-    def _advance(self, sequence: Sequence, token: Token, now: float) -> None:
+    def _advance(self, sequence: Sequence, token: Token, now: float, overflowed: bool) -> None:
         """An error here is the row's own: its skill's or its listener's."""
         try:
-            if not token.finite:
+            if overflowed and not token.finite:
                 raise NonFiniteError(
                     f"Token {sequence.committed + 1} of the answer is no number: the model overflowed."
                 )
-            self._outlook.saw(sequence, token)
+            self.outlook.saw(sequence, token)
             sequence.committed += 1
             if sequence.committed == 1:
                 sequence.times.first_token = now
             sequence.state.advance(token)
             if sequence.state.done or sequence.committed == sequence.request.limit:
+                sequence.state.cut |= not sequence.state.done
                 self._end(sequence, sequence.state.result(), None)
             else:
                 sequence.listener.advanced(sequence)
@@ -250,7 +264,7 @@ class Scheduler:
             return
         sequence.finalized = True
         sequence.times.ended = self._clock()
-        self._outlook.answered(sequence.times.ended, self.pipeline.launches)
+        self.outlook.answered(sequence.times.ended, self.pipeline.launches)
         try:
             sequence.listener.ended(sequence, result, error)
         except Exception:  # nobody is left to be told, and the others go on
@@ -275,7 +289,7 @@ class Scheduler:
 
     def submit(self, sequence: Sequence) -> None:
         sequence.times.submitted = self._clock()
-        self._outlook.asked(self.pipeline.launches)
+        self.outlook.asked(self.pipeline.launches)
         self._admission.add(sequence)
 
     def prepared(self) -> None:
@@ -347,4 +361,4 @@ class Scheduler:
             *step.finalize,
         )
         self._trace.add(record)
-        self._outlook.took(record)
+        self.outlook.took(record)

@@ -13,26 +13,44 @@ LEARNING = "tests/scheduler/test_outlook.py"
 LAUNCHED = (
     fault(
         27,
+        "steps are launched early though that takes longer",
+        (OUTLOOK, "self.read.value - self.early.value if", "guess if"),
+        tests=(LEARNING,),
+    ),
+    fault(
+        27,
+        "the other way is never tried again",
+        (OUTLOOK, "return self.decisions % (", "return False and self.decisions % ("),
+        tests=(LEARNING,),
+    ),
+    fault(
+        27,
+        "a trial makes others wait",
+        (RULE, "view.trial and lost < _LITTLE", "view.trial"),
+        tests=(LAUNCHING,),
+    ),
+    fault(
+        27,
         "useless steps are thought to cost nothing",
-        (RULE, "view.none_left * view.returning if", "0.0 if"),
+        (RULE, "view.joining + view.none_left * view.returning", "view.joining"),
         tests=(LAUNCHING,),
     ),
     fault(
         27,
         "steps are held back whoever would ask",
-        (RULE, "view.none_left * view.returning if", "view.none_left if"),
+        (RULE, "view.none_left * view.returning", "view.none_left"),
         tests=(LAUNCHING,),
     ),
     fault(
         27,
         "nobody is waited for",
-        (RULE, '0.0 if kind == "prefill" and view.full else view.joining', "0.0"),
+        (RULE, "0.0 if view.full else view.joining", "0.0"),
         tests=(LAUNCHING,),
     ),
     fault(
         27,
         "a full prefill waits for others",
-        (RULE, '0.0 if kind == "prefill" and view.full else view.joining', "view.joining"),
+        (RULE, "0.0 if view.full else view.joining", "view.joining"),
         tests=(LAUNCHING,),
     ),
     fault(
@@ -56,7 +74,7 @@ LAUNCHED = (
     fault(
         27,
         "how answers end is not learnt",
-        (OUTLOOK, "            self._ending(sequence).note(ended)\n", ""),
+        (OUTLOOK, "            sequence.decision.note(ended)\n", ""),
         tests=(LEARNING,),
     ),
     fault(
@@ -68,19 +86,19 @@ LAUNCHED = (
     fault(
         27,
         "a forced end is thought to go on",
-        (OUTLOOK, "if len(allowed) > 1 else 1.0", "if len(allowed) > 1 else 0.0"),
+        (OUTLOOK, "(1.0 if forced else _PERHAPS)", "(0.0 if forced else _PERHAPS)"),
         tests=(LEARNING,),
     ),
     fault(
         27,
         "a banned eos is thought possible",
-        (OUTLOOK, "return 0.0 if self._eos_id in banned else ", "return "),
+        (OUTLOOK, "self._eos_id not in banned if allowed is None else", "True if allowed is None else"),
         tests=(LEARNING,),
     ),
     fault(
         27,
         "whoever was answered is due for ever",
-        (OUTLOOK, "now - self._answered[0][0] > self._decode_s", "False"),
+        (OUTLOOK, "now - self._answered[0][0] > self._decode.value", "False"),
         tests=(LEARNING,),
     ),
     fault(
@@ -92,7 +110,7 @@ LAUNCHED = (
     fault(
         27,
         "a row at its limit is thought to go on",
-        (OUTLOOK, "1.0 if sequence.launched == sequence.request.limit else ", ""),
-        tests=(LEARNING,),
+        (SCHEDULER, "            step.last += sequence.launched == sequence.request.limit\n", ""),
+        tests=(LAUNCHING,),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ UNKNOWN = View(
     joining=0.0,
     returning=1.0,
     after_prefill=False,
-    bubble_s=1.0,
+    saves_s=1.0,
     decode_s=4.0,
     prefill_s=9.0,
 )
@@ -60,6 +61,20 @@ def test_rows_that_may_all_have_ended_do_not_keep_a_prefill_waiting() -> None:
     assert kind_of(ready) == "prefill"
     assert kind_of(ready._replace(sure=1)) == "decode", "at most one prefill between two decodes of rows that go on"
     assert kind_of(ready._replace(sure=1, after_prefill=False)) == "prefill"
+
+
+def test_where_launching_early_takes_longer_it_is_not_done() -> None:
+    sure = UNKNOWN._replace(sure=1, going=1.0, none_left=0.0)
+    assert not launch_now(sure._replace(saves_s=-0.1))
+    assert not launch_now(sure._replace(saves_s=-0.1, ready=1))
+
+
+@pytest.mark.parametrize("saves", [1.0, -1.0])
+def test_a_trial_does_otherwise_where_little_hangs_on_it(saves: float) -> None:
+    sure = UNKNOWN._replace(sure=1, going=1.0, none_left=0.0, saves_s=saves)
+    assert launch_now(sure._replace(trial=True)) is not launch_now(sure)
+    much = sure._replace(joining=1.0)
+    assert launch_now(much._replace(trial=True)) is launch_now(much)
 
 
 # -- in the scheduler -------------------------------------------------------------------------------------------------
@@ -104,7 +119,7 @@ def pairs(count: int, **more: Any) -> Any:
 
 
 def paced(rows: int = 4) -> Rig:
-    return Rig(PacedDevice(TABLE, GivenClock()), rows=rows, pages=64, eos_share=0.0)
+    return Rig(PacedDevice(TABLE, GivenClock()), rows=rows, pages=64, eos_share=0.0, launch_now=None)
 
 
 def ask_again(r: Rig, times: int, callers: int = 1) -> None:
@@ -134,9 +149,12 @@ def zombie_only(r: Rig, since: int = 0) -> int:
 
 def test_what_ends_each_time_is_learnt_and_no_step_is_spent_on_it_any_more() -> None:
     r = paced()
-    ask_again(r, 40)
-    learnt = r.core.trace.since(3 * 20)
-    assert [step.why for step in learnt[-3:]] == ["read", "likely", "sure"]
+    ask_again(r, 60)
+    learnt = r.core.trace.since(3 * 40)
+    whys = Counter((step.kind, step.why) for step in learnt)
+    assert whys["prefill", "read"] + whys["prefill", "idle"] == 20, "each prefill has to wait for the end before"
+    assert whys["decode", "likely"] > 15, "a first point nearly always comes"
+    assert whys["decode", "sure"] > 15
     assert zombie_only(r, 3 * 20) == 0
     assert zombie_only(r) <= 3
 
@@ -159,6 +177,15 @@ def test_each_step_says_why_it_was_launched() -> None:
     blocking.submit(pairs(3, mode="blocking"))
     blocking.run()
     assert {step.why for step in blocking.core.trace.since(0)} == {"blocking"}
+
+
+def test_a_step_knows_how_many_of_its_rows_have_no_further_token() -> None:
+    r = Rig(SimulatedDevice(LAZY), eos_share=0, launch_now=None)
+    for limit in (1, 1, 2):
+        r.submit(request(limit=limit))
+    r.tick()
+    assert [step.last for step in r.scheduler.pipeline.steps] == [2]
+    r.run()
 
 
 def test_text_that_may_end_at_any_token_is_launched_early_all_the_same() -> None:

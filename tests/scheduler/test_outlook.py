@@ -7,6 +7,7 @@ import pytest
 from photon.core.request import Choice, Token
 from photon.core.sequence import Sequence
 from photon.core.step import Step
+from photon.core.trace import Kind, Why
 from photon.scheduler.admission import NOBODY, InLine
 from photon.scheduler.launching import View
 from photon.scheduler.outlook import Outlook, Share
@@ -27,48 +28,55 @@ def sequence(committed: int = 0) -> Sequence:
 def decide(outlook: Outlook, times: int, ended: bool, committed: int = 0) -> None:
     for _ in range(times):
         one = sequence(committed)
-        one.end_chance = outlook.end_chance(one, MAYBE)
+        outlook.decides(one, MAYBE)
         outlook.saw(one, Token(EOS if ended else COORD))
         assert one.end_chance == 0.0, "a token that was read ends nothing any more"
 
 
+def chance(outlook: Outlook, choice: Choice, committed: int = 0) -> float:
+    one = sequence(committed)
+    outlook.decides(one, choice)
+    return one.end_chance
+
+
 def view(outlook: Outlook, *rows: Sequence, in_line: InLine = NOBODY, now: float = 0.0) -> View:
+    outlook.may_pay(len(rows))
     return outlook.view(list(rows), Step("decode", list(rows), "pipelined", "sure"), in_line, False, now)
 
 
 @pytest.mark.parametrize(
-    ("choice", "chance"),
+    ("choice", "expected"),
     [(Choice((COORD,)), 0.0), (Choice((COORD, SIZE)), 0.0), (Choice(None, (EOS,)), 0.0), (Choice((EOS,)), 1.0)],
 )
-def test_the_list_alone_says_it_where_it_leaves_no_doubt(choice: Choice, chance: float) -> None:
-    assert Outlook(EOS).end_chance(sequence(), choice) == chance
+def test_the_list_alone_says_it_where_it_leaves_no_doubt(choice: Choice, expected: float) -> None:
+    assert chance(Outlook(EOS), choice) == expected
 
 
 @pytest.mark.parametrize("choice", [MAYBE, Choice(None), Choice(None, (SIZE,))])
 def test_else_it_is_learnt(choice: Choice) -> None:
     outlook = Outlook(EOS)
-    assert outlook.end_chance(sequence(), choice) == 0.5
+    assert chance(outlook, choice) == 0.5
     decide(outlook, 40, ended=True)
-    assert outlook.end_chance(sequence(), choice) > 0.95
+    assert chance(outlook, choice) > 0.95
     decide(outlook, 200, ended=False)
-    assert outlook.end_chance(sequence(), choice) < 0.05, "what was long ago fades"
+    assert chance(outlook, choice) < 0.05, "what was long ago fades"
 
 
 def test_places_in_an_answer_are_told_apart_and_a_new_one_begins_as_its_kind_has_been() -> None:
     outlook = Outlook(EOS)
     decide(outlook, 40, ended=False, committed=0)
     decide(outlook, 40, ended=True, committed=2)
-    assert outlook.end_chance(sequence(0), MAYBE) < 0.05
-    assert outlook.end_chance(sequence(2), MAYBE) > 0.95
-    assert outlook.end_chance(sequence(4), MAYBE) == pytest.approx(0.5, abs=0.1)
+    assert chance(outlook, MAYBE, 0) < 0.05
+    assert chance(outlook, MAYBE, 2) > 0.95
+    assert chance(outlook, MAYBE, 4) == pytest.approx(0.5, abs=0.1)
     decide(outlook, 40, ended=False, committed=6)
-    assert outlook.end_chance(sequence(8), MAYBE) < 0.35
+    assert chance(outlook, MAYBE, 8) < 0.35
 
 
 def test_long_answers_take_no_more_memory() -> None:
     outlook = Outlook(EOS)
     decide(outlook, 30, ended=False, committed=500)
-    assert outlook.end_chance(sequence(900), MAYBE) < 0.05
+    assert chance(outlook, MAYBE, 900) < 0.05
 
 
 def test_a_share_begins_as_it_is_told_and_ends_as_it_is_seen() -> None:
@@ -113,8 +121,9 @@ def test_those_who_ask_again_at_once_will_join_when_their_row_ends() -> None:
 
 
 def test_a_row_at_its_limit_ends_whatever_it_samples() -> None:
-    row = sequence(20)
-    assert view(_learnt(at_once=True, soon=True), row).joining > 0.95
+    step = Step("decode", [sequence(20)], "pipelined", "sure", last=1)
+    found = _learnt(at_once=True, soon=True).view([], step, NOBODY, False, 0.0)
+    assert found.joining > 0.95
 
 
 def test_who_was_answered_during_the_step_is_still_due_and_then_no_more() -> None:
@@ -138,4 +147,29 @@ def test_times_are_those_of_the_steps_before() -> None:
     found = view(outlook, sequence(1))
     assert found.decode_s == pytest.approx(0.004)
     assert found.prefill_s == pytest.approx(0.010)
-    assert 0 < found.bubble_s < 0.001
+    assert 0 < found.saves_s < 0.001
+
+
+def _decodes(outlook: Outlook, why: Why, period_s: float, count: int = 20) -> None:
+    for i in range(count + 1):
+        kind: Kind = "decode" if i else "prefill"
+        outlook.took(record(i, 1.0 + i * period_s, 0.003, 0.0, 0.001)._replace(why=why, kind=kind))
+
+
+def test_what_an_early_launch_saves_is_seen_not_reckoned() -> None:
+    outlook = Outlook(EOS)
+    _decodes(outlook, "sure", 0.005)
+    guess = view(outlook, sequence(1)).saves_s
+    assert 0 < guess < 0.001, "only one of the ways has been seen"
+    _decodes(outlook, "read", 0.0047)
+    assert view(outlook, sequence(1)).saves_s == pytest.approx(-0.0003, abs=5e-5)
+    assert view(outlook, *[sequence(1)] * 4).saves_s == guess, "of other batches that says nothing"
+
+
+def test_where_it_saves_nothing_the_other_way_is_tried_now_and_then() -> None:
+    outlook = Outlook(EOS)
+    _decodes(outlook, "sure", 0.005)
+    _decodes(outlook, "read", 0.0047)
+    tried = sum(outlook.may_pay(1) for _ in range(1280))
+    assert 5 <= tried <= 20
+    assert all(outlook.may_pay(8) for _ in range(20)), "of batches that were not seen it may be true"

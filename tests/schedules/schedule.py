@@ -14,7 +14,7 @@ from photon.core.sequence import Sequence
 from photon.devices.base import Device
 from photon.devices.simulated import Lag, SimulatedDevice
 from photon.errors import DeviceError, InvalidRequestError, NonFiniteError, RequestCancelledError
-from photon.scheduler.launching import View, launch_now
+from photon.scheduler.launching import View
 from tests.rig import Rig, WalkState, Watched, adapter, image
 from tests.scripted import COORD, OVERFLOWING, SIZE, InjectedError, generate
 
@@ -146,10 +146,10 @@ class Schedule:
             needed = max(needed, own + (-(-prefix // size) if q.image else 0))
         return needed
 
-    def _decision(self) -> Callable[[View], bool]:
+    def _decision(self) -> Callable[[View], bool] | None:
         """The engine's own, or one by chance: when a step is launched must not matter to what is answered."""
         dice, share = random.Random(self.shape.seed), self.random.choice((None, None, 0.5, 0.9, 1.0))
-        return launch_now if share is None else lambda view: dice.random() < share
+        return None if share is None else lambda view: dice.random() < share
 
     def _add_step_faults(self) -> None:
         r = self.random
