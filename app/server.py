@@ -17,7 +17,6 @@ from typing import Any
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
 
 import gradio as gr
-import uvicorn
 from fastapi import FastAPI
 from gradio.utils import get_upload_folder
 
@@ -37,6 +36,9 @@ from app.settings import ON_ZERO_GPU, ServerSettings, SettingsError
 from app.web.auth import KeyGate
 from app.web.files import file_routes
 from app.web.lingering import LingeringClose
+from app.web.origins import Origins
+from app.web.prefix import ForwardedPrefix
+from app.web.serving import AddressTakenError, listen, serve
 from photon import Photon, PictureLimits, download, memory_of, models_available
 
 log = logging.getLogger(__name__)
@@ -76,6 +78,8 @@ def build_app(
     app.state.models = models
     if settings.api_key is not None:
         app.add_middleware(KeyGate, key=settings.api_key)
+    app.add_middleware(Origins, allowed=settings.origins)
+    app.add_middleware(ForwardedPrefix)
     app.add_middleware(LingeringClose)
     add_api(app, models, limits, metrics)
     app.include_router(file_routes(store, examples))
@@ -126,6 +130,10 @@ def main(argv: list[str] | None = None) -> None:
         settings = ServerSettings.from_env()
     except SettingsError as error:
         sys.exit(str(error))
+    try:
+        sock = listen(settings.host, settings.port)
+    except AddressTakenError as error:
+        sys.exit(str(error))
     app: Any = build_app(settings, mcp=options.mcp)
     print(f"Photon Demo: http://{settings.host}:{settings.port}", flush=True)
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")
+    serve(app, sock, app.state.models.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -28,7 +29,7 @@ class SettingsError(ValueError):
 class ServerSettings:
     """The process's settings; `from_env` is the only reader of the environment.
 
-    `dtype`, `threads` and `kv_pages` are None where the engine is to choose.
+    `dtype`, `threads` and `kv_pages` are None where the engine is to choose. Pages of the `origins` may read `/v1`.
     """
 
     host: str = "127.0.0.1"
@@ -43,6 +44,7 @@ class ServerSettings:
     queue: int = 64
     mask_model: str = "sam2.1-small"
     api_key: str | None = None
+    origins: tuple[str, ...] = ("*",)
     allow_download: bool = False
     max_image_mb: float = 20.0
     max_megapixels: float = 50.0
@@ -70,6 +72,7 @@ class ServerSettings:
             queue=read.whole("PHOTON_QUEUE", cls.queue, 1, 100_000),
             mask_model=read.text("PHOTON_MASK_MODEL", cls.mask_model),
             api_key=read.text("PHOTON_API_KEY", "") or None,
+            origins=_origins(read.text("PHOTON_ALLOWED_ORIGINS", "*")),
             allow_download=read.choice("PHOTON_ALLOW_DOWNLOAD", "0", ("0", "1")) == "1",
             max_image_mb=read.positive("PHOTON_MAX_IMAGE_MB", cls.max_image_mb, 1000.0),
             max_megapixels=read.positive("PHOTON_MAX_MEGAPIXELS", cls.max_megapixels, 1000.0),
@@ -122,6 +125,18 @@ def _device(read: _Reader, zero_gpu: bool) -> str:
     if device == "cuda":
         raise SettingsError(f"PHOTON_DEVICE is 'cuda'; allowed here are auto and cpu. {ON_ZERO_GPU}")
     return "cpu"
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """`*` for all, `none`, or a list of origins such as https://example.com."""
+    if text in ("*", "none"):
+        return (text,) if text == "*" else ()
+    origins = tuple(origin.rstrip("/") for origin in _names(text))
+    if wrong := [origin for origin in origins if not re.fullmatch(r"https?://[^/\s]+", origin)]:
+        raise SettingsError(
+            f"PHOTON_ALLOWED_ORIGINS has {wrong[0]!r}; allowed are *, none, and a list such as https://example.com."
+        )
+    return origins
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from fastapi import Request
@@ -23,6 +23,9 @@ def max_body(limits: PictureLimits) -> int:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body, at most `limit` bytes. Raises ApiError 413 as soon as its header or the bytes so far say more."""
+    packed = request.headers.get("content-encoding", "identity")
+    if packed != "identity":
+        raise ApiError(415, f"The body is compressed (Content-Encoding: {packed[:40]}); send it as it is.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(int(declared), limit)
@@ -48,8 +51,14 @@ def parse_body(data: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ApiError(400, f"The body is not valid JSON: {error.msg} ({where}).") from None
-    except (ValueError, RecursionError):
-        raise ApiError(400, "The body is not valid JSON: not UTF-8, too deep, or with too long a number.") from None
+    except UnicodeDecodeError as error:
+        packed = data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+        what = "it is compressed; send it as it is" if packed else f"byte {error.start} is not UTF-8"
+        raise ApiError(400, f"The body is not valid JSON: {what}.") from None
+    except RecursionError:
+        raise ApiError(400, "The body is not valid JSON for this server: it is nested too deeply.") from None
+    except ValueError:
+        raise ApiError(400, "The body is not valid JSON for this server: a number has too many digits.") from None
     if not isinstance(value, dict):
         raise ApiError(400, f"The body is a JSON {_kind(value)}; a JSON object is expected.")
     return value
@@ -74,6 +83,12 @@ def checked_text(value: Any, what: str) -> str:
     except UnicodeEncodeError:
         raise ApiError(400, f"{what} holds half of a character (an unpaired surrogate).") from None
     return value
+
+
+def ignored(body: Mapping[str, Any], known: Collection[str], *more: str) -> dict[str, list[str]]:
+    """{"ignored": [...]}, what a client sent to no effect, for the answer to say; empty if all was heeded."""
+    names = [*(name[:100] for name, value in body.items() if name not in known and value is not None), *more]
+    return {"ignored": names} if names else {}
 
 
 def model_of(body: Mapping[str, Any]) -> str | None:

@@ -12,24 +12,24 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.body import flag_of, max_body, model_of, parse_body, read_body
+from app.api.body import flag_of, ignored, max_body, model_of, parse_body, read_body
 from app.api.conversation import ChatQuestion, chat_question
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiError, ApiRoute
-from app.api.skills import with_metrics
 from app.api.verb_call import VERBS, VerbCall, read_call
 from app.engines.models import Models
 from photon import TEXT_SKILLS, PictureLimits, Result
 
 UNNAMED = ("moondream3-preview", "default")  # what clients send when their user has named no model
+_FIELDS = {"messages", "model", "n", "stream", "stream_options", "pipelined", "reasoning"}
 _SETTINGS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -37,6 +37,8 @@ _SETTINGS = {
     "max_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
 }
+_FIELDS |= _SETTINGS.keys()
+"""Those of a body that have an effect."""
 
 
 def chat_routes(models: Models, limits: PictureLimits, images: ImageReader) -> APIRouter:
@@ -49,13 +51,14 @@ def chat_routes(models: Models, limits: PictureLimits, images: ImageReader) -> A
         if body.get("n") not in (None, 1):
             raise ApiError(400, f"n is {body['n']!r}; one answer a request is given.")
         streamed = flag_of(body, "stream")
-        name, fields = skill_fields(body, chat_question(body.get("messages")))
+        turn = chat_question(body.get("messages"))
+        name, fields = skill_fields(body, turn)
         # Only text is worth sending in pieces; the other answers are JSON, of no use before their end.
         fields["stream"] = streamed and name in TEXT_SKILLS
         async with AsyncExitStack() as hold:
             holder = await hold.enter_async_context(models.using(await _named(body, models)))
             engine = holder.engine()
-            reply = Reply(name, holder.name, fields.get("settings", {}).get("max_tokens"), with_usage(body))
+            reply = Reply(name, holder.name, with_usage(body), ignored(body, _FIELDS, *turn.unheard))
 
             async def asked() -> Any:
                 ask: VerbCall = await read_call(VERBS[name], fields, engine, images)
@@ -121,36 +124,33 @@ class Reply:
 
     skill: str
     model: str
-    max_tokens: Any = None
     usage_in_stream: bool = False
+    ignored: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
     def whole(self, result: Result) -> dict[str, Any]:
-        answer = with_metrics(result)
-        metrics = answer.pop("metrics")
-        message = {"role": "assistant", "content": self._content(answer), **_reasoning(answer)}
-        choice = {"index": 0, "message": message, "finish_reason": self._reason(result)}
-        return {**self._frame("chat.completion"), "choices": [choice], "usage": usage(result), "metrics": metrics}
+        message = {"role": "assistant", "content": self._content(result), **_reasoning(result)}
+        choice = {"index": 0, "message": message, "finish_reason": result.finish_reason}
+        return {**self._frame("chat.completion"), "choices": [choice], "usage": usage(result)} | self._beside(result)
 
     def piece(self, piece: str | Result) -> Iterator[Event]:
         content = piece if isinstance(piece, str) else self._content(piece)
         yield self._chunk({"role": "assistant", "content": content})
 
     def end(self, result: Result) -> Iterator[Event | str]:
-        answer = with_metrics(result)
-        yield {**self._chunk(_reasoning(answer), self._reason(result)), "metrics": answer["metrics"]}
+        yield self._chunk(_reasoning(result), result.finish_reason) | self._beside(result)
         if self.usage_in_stream:
             yield {**self._frame("chat.completion.chunk"), "choices": [], "usage": usage(result)}
         yield "[DONE]"
 
+    def _beside(self, result: Result) -> Event:
+        """What OpenAI's form has no place for."""
+        return {"metrics": asdict(result.metrics), **self.ignored}
+
     def _content(self, answer: Mapping[str, Any]) -> str:
         key = TEXT_SKILLS.get(self.skill)
         return str(answer[key]) if key else json.dumps(answer, allow_nan=False)
-
-    def _reason(self, result: Result) -> str:
-        spent = self.skill in TEXT_SKILLS and "reasoning" not in result and result.metrics.tokens == self.max_tokens
-        return "length" if spent else "stop"
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}

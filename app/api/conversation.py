@@ -14,10 +14,11 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(frozen=True)
 class ChatQuestion:
-    """The last user message's text and the last picture up to it, a data URL."""
+    """The last user message's text and the last picture up to it, a data URL; which messages were not looked at."""
 
     text: str
     image_url: str | None = None
+    unheard: tuple[str, ...] = ()
 
 
 def chat_question(messages: Any) -> ChatQuestion:
@@ -25,6 +26,7 @@ def chat_question(messages: Any) -> ChatQuestion:
     if not isinstance(messages, list) or not messages:
         raise ApiError(400, "The field 'messages' is missing or empty; a list of messages is expected.")
     text, image_url = None, None
+    heard: dict[str, int] = {}
     for index, message in enumerate(messages):
         role = message.get("role") if isinstance(message, dict) else None
         if role not in _ROLES:
@@ -33,12 +35,18 @@ def chat_question(messages: Any) -> ChatQuestion:
             continue
         parts = list(_parts(message.get("content"), index))
         text = "\n".join(value for kind, value in parts if kind == "text").strip()
-        image_url = next((value for kind, value in reversed(parts) if kind == "image_url"), image_url)
+        pictures = [value for kind, value in parts if kind == "image_url"]
+        if len(pictures) > 1:
+            raise ApiError(400, f"Message {index} has {len(pictures)} pictures; a question is about one.")
+        heard["text"] = index
+        if pictures:
+            image_url, heard["picture"] = pictures[0], index
     if text is None:
         raise ApiError(400, "No message has the role 'user'; the last such message is the question.")
     if not text:
         raise ApiError(400, "The last user message has no text; ask something about the picture.")
-    return ChatQuestion(text, image_url)
+    unheard = (f"messages[{index}]" for index in range(len(messages)) if index not in heard.values())
+    return ChatQuestion(text, image_url, tuple(unheard))
 
 
 def _parts(content: Any, index: int) -> Iterator[tuple[str, str]]:

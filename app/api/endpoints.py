@@ -4,6 +4,7 @@ The docstrings below are what programs and assistants read about them, and the a
 """
 
 import asyncio
+import inspect
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from app.engines.holder import NotReadyError
 from app.engines.models import Models, UnknownModelError
 from app.pictures.fetch import Fetcher
 from app.pictures.uploads import read_upload
-from photon import PhotonError, PictureError, PictureLimits, decode_picture
+from photon import SKILLS, PhotonError, PictureError, PictureLimits, decode_picture
 
 EXAMPLES = {
     "image": "https://example.com/picture.jpg",
@@ -26,6 +27,19 @@ EXAMPLES = {
     "length": "normal",
     "model": "",
 }
+
+
+class EndpointBlocks(gr.Blocks):
+    """A page whose endpoints take as few values as their descriptions say, also by a plain request."""
+
+    def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
+        """Adds the defaults of what was left out at the end. Raises gr.Error for what has none."""
+        if block_fn.api_name in SKILLS:
+            for name, given in list(inspect.signature(block_fn.fn).parameters.items())[len(inputs) :]:
+                if given.default is inspect.Parameter.empty:
+                    raise gr.Error(f"The value {name!r} of /{block_fn.api_name} is missing.", print_exception=False)
+                inputs.append(given.default)
+        super().validate_inputs(block_fn, inputs)
 
 
 class Endpoints:
@@ -71,7 +85,7 @@ class Endpoints:
         return await self._ask(model, "detect", image, object=object, settings={"max_objects": max_objects})
 
     async def segment(self, image: str, object: str, model: str = "") -> dict[str, Any]:
-        """Outline one object in a picture: {"path", "bbox"}, an SVG path in 0..1 of the box and the box in 0..1.
+        """Outline one object in a picture: {"svg_path", "bbox"}, a path in 0..1 of the box and the box in 0..1.
 
         Args:
             image: Address of the picture (https://...), or a data URL.
@@ -111,7 +125,8 @@ class Endpoints:
                 if skill not in about["skills"]:
                     raise gr.Error(f"The model {about['model']} has no skill {skill!r}.", print_exception=False)
                 encoded = await asyncio.to_thread(lambda: engine.encode_image(self._pixels(image)))
-                return dict(await while_heard(getattr(engine, f"a{skill}")(encoded, **arguments)))
+                answer = await while_heard(getattr(engine, f"a{skill}")(encoded, **arguments))
+                return {**without_paths(answer), "finish_reason": answer.finish_reason}
         except (PictureError, ApiError, NotReadyError, UnknownModelError, PhotonError) as error:
             raise gr.Error(str(error), print_exception=False) from None
         except ClientGoneError:
@@ -131,3 +146,10 @@ class Endpoints:
         else:
             data = self._fetcher.fetch(source).data
         return decode_picture(data, self._limits)
+
+
+def without_paths(answer: Any) -> Any:
+    """An answer in which no key is `path`: Gradio's clients take that for a file of the server, and fetch it."""
+    if isinstance(answer, dict):
+        return {"svg_path" if key == "path" else key: without_paths(value) for key, value in answer.items()}
+    return [without_paths(value) for value in answer] if isinstance(answer, list) else answer

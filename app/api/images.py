@@ -6,12 +6,15 @@ import asyncio
 import base64
 import binascii
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from app.api.problems import ApiError
 from app.engines.holder import Engine
 from photon import PictureLimits, decode_picture
 
 _ALLOWED = "a data URL is expected: data:image/jpeg;base64,... This server fetches no addresses"
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+"""The alphabet for addresses, which some encoders use; they also leave out the = at the end."""
 _AT_ONCE = 2  # pictures decoded at the same time; one may take hundreds of megabytes meanwhile
 
 
@@ -39,6 +42,14 @@ def data_of(url: str, limits: PictureLimits) -> bytes:
         raise ApiError(400, f"The image begins with {url[:40]!r}; {_ALLOWED}.")
     limits.check_bytes(max(1, len(text) * 3 // 4))  # an empty one is refused when its bytes are known
     try:
-        return base64.b64decode(text.encode("ascii").translate(None, b" \t\r\n"), validate=True)
+        digits = unquote_to_bytes(text).translate(_STANDARD, b" \t\r\n=")
+        return base64.b64decode(digits + b"=" * (-len(digits) % 4), validate=True)
     except (UnicodeEncodeError, binascii.Error):
-        raise ApiError(400, "The image's data URL is not valid base64.") from None
+        raise ApiError(400, f"The image's data URL is not valid base64: {_fault(text)}.") from None
+
+
+def _fault(text: str) -> str:
+    """What is wrong with it, for whoever made it."""
+    if odd := next((c for c in text if not (c.isascii() and (c.isalnum() or c in "+/-_=% \t\r\n"))), None):
+        return f"it holds the character {odd!r}"
+    return "it ends within a group of four characters"

@@ -12,29 +12,38 @@ from app.engines.holder import State
 from app.engines.metrics import CONTENT_TYPE, Prometheus
 from app.engines.models import Models, Offer
 
+READ = ["GET", "HEAD"]
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def service_routes(models: Models, metrics: Prometheus) -> APIRouter:
     router = APIRouter(route_class=ApiRoute)
 
-    @router.get("/health")
+    @router.api_route("/health", methods=READ)
     def health() -> Response:
         ready = models.main.state is State.READY
         return JSONResponse(models.main.health(), status_code=200 if ready else 503)
 
-    @router.get("/metrics")
+    @router.api_route("/metrics", methods=READ)
     def scrape() -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
-    @router.get("/v1/stats")
+    @router.api_route("/v1/stats", methods=READ)
     def stats() -> Response:
         return JSONResponse(models.main.engine().stats())
 
-    @router.get("/v1/models")
+    @router.api_route("/v1/models", methods=READ)
     async def list_models() -> Response:
         models.main.engine()
         return JSONResponse({"object": "list", "data": [listed(offer) for offer in await models.offers()]})
+
+    @router.api_route("/v1/models/{name:path}", methods=READ)
+    async def one_model(name: str) -> Response:
+        models.main.engine()
+        offers = {offer.info.name: offer for offer in await models.offers()}
+        if name not in offers:
+            raise ApiError(404, f"There is no model {name[:100]!r} here; there are {', '.join(offers)}.")
+        return JSONResponse(listed(offers[name]))
 
     return router
 

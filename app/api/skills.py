@@ -11,14 +11,14 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.body import max_body, model_of, parse_body, read_body
+from app.api.body import ignored, max_body, model_of, parse_body, read_body
 from app.api.events import Event, event_stream
 from app.api.images import ImageReader
 from app.api.presence import while_present
 from app.api.problems import ApiRoute
 from app.api.verb_call import VERBS, Skill, read_call
 from app.engines.models import Models
-from photon import PictureLimits, Result
+from photon import TEXT_SKILLS, PictureLimits, Result
 
 
 def skill_routes(models: Models, limits: PictureLimits, images: ImageReader) -> APIRouter:
@@ -34,13 +34,14 @@ def skill_routes(models: Models, limits: PictureLimits, images: ImageReader) -> 
                 ask = await read_call(skill, body, engine, images)
                 return ask.stream, await ask.put(engine)
 
+            unheard = ignored(body, skill.fields)
             streamed, result = await while_present(request, asked())
             if not streamed:
-                return JSONResponse(with_metrics(result))
+                return JSONResponse(with_metrics(result) | unheard)
             if skill.name == "segment":
-                return await event_stream(request, result, segment_events, segment_end, hold)
-            key = "answer" if skill.name == "query" else "caption"
-            return await event_stream(request, result[key], text_events, text_end, hold)
+                return await event_stream(request, result, segment_events, partial(segment_end, unheard), hold)
+            pieces = result[TEXT_SKILLS[skill.name]]
+            return await event_stream(request, pieces, text_events, partial(text_end, unheard), hold)
 
     for skill in VERBS.values():
         # A route is told by its handler's signature; a partial would show `skill` as a query parameter.
@@ -49,16 +50,16 @@ def skill_routes(models: Models, limits: PictureLimits, images: ImageReader) -> 
 
 
 def with_metrics(result: Result) -> dict[str, Any]:
-    """The answer and where its time went."""
-    return {**result, "metrics": asdict(result.metrics)}
+    """The answer, whether it is whole, and where its time went."""
+    return {**result, "finish_reason": result.finish_reason, "metrics": asdict(result.metrics)}
 
 
 def text_events(piece: str) -> Iterator[Event]:
     yield {"chunk": piece}
 
 
-def text_end(result: Result) -> Iterator[Event]:
-    yield {"completed": True, **with_metrics(result)}
+def text_end(more: Event, result: Result) -> Iterator[Event]:
+    yield {"completed": True, **with_metrics(result), **more}
 
 
 def segment_events(piece: dict[str, Any]) -> Iterator[Event]:
@@ -69,8 +70,8 @@ def segment_events(piece: dict[str, Any]) -> Iterator[Event]:
         yield {"type": "bbox", "bbox": piece["bbox"]}
 
 
-def segment_end(result: Result) -> Iterator[Event]:
-    yield {"type": "final", "completed": True, **with_metrics(result)}
+def segment_end(more: Event, result: Result) -> Iterator[Event]:
+    yield {"type": "final", "completed": True, **with_metrics(result), **more}
 
 
 def _with_request(answer: partial[Any]) -> Any:

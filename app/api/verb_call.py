@@ -22,6 +22,11 @@ class Skill:
     streams: bool = False
     options: tuple[str, ...] = ()
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Those of a body that have an effect."""
+        return ("image_url", "model", "stream", *self.options, *((self.text,) if self.text else ()))
+
 
 _COMMON = ("settings", "pipelined")
 VERBS = {

@@ -82,7 +82,7 @@ def coco(answered: Answered, file_name: str) -> str:
             rings = outlines(shape) if shape["kind"] == "contour" else []
             entry["bbox"] = [x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)]
             entry["segmentation"] = [[value for point in ring for value in point] for ring in rings]
-            entry["area"] = round(sum(_area(ring) for ring in rings) or (x1 - x0) * (y1 - y0), 2)
+            entry["area"] = round(area_of(rings) or (x1 - x0) * (y1 - y0), 2)
         entry["iscrowd"] = 0
         if shape["score"] is not None:
             entry["score"] = shape["score"]
@@ -105,7 +105,8 @@ def svg(answered: Answered) -> str:
         if shape["kind"] == "point":
             mark = f'<circle cx="{x}" cy="{y}" r="{3 * stroke:g}" fill="{shape["colour"]}" stroke="#fff"/>'
         else:
-            mark = f'<path d="{shape["d"]}" fill="{shape["colour"]}" fill-opacity="0.2" stroke="{shape["colour"]}"/>'
+            paint = f'fill="{shape["colour"]}" fill-opacity="0.2" fill-rule="evenodd" stroke="{shape["colour"]}"'
+            mark = f'<path d="{shape["d"]}" {paint}/>'
         label = escape(f"{shape['name']} {shape['index']}")
         text = f'<text x="{x}" y="{max(y - 2 * stroke, 7 * stroke):g}" fill="{shape["colour"]}">{label}</text>'
         parts.append(f"<g data-name={quoteattr(shape['name'])}>{mark}{text}</g>")
@@ -153,9 +154,10 @@ def annotated(answered: Answered, pixels: NDArray[np.uint8]) -> bytes:
         if shape["kind"] == "point":
             r = 3 * stroke
             draw.ellipse((x - r, y - r, x + r, y + r), shape["colour"], "white", stroke)
-        for ring in outlines(shape):
+        rings = outlines(shape)
+        draw.bitmap((0, 0), _inside(rings, image.size), shape["colour"] + "38")
+        for ring in rings:
             points = [tuple(point) for point in ring]
-            draw.polygon(points, fill=shape["colour"] + "38")
             draw.line([*points, points[0]], shape["colour"], stroke, "curve")
         label = f"{shape['name']} {shape['index']}"
         _, _, right, bottom = draw.textbbox((0, 0), label, font)
@@ -170,10 +172,25 @@ def _anchor(shape: Shape) -> tuple[float, float]:
     return (shape["x"], shape["y"]) if shape["kind"] == "point" else (shape["box"][0], shape["box"][1])
 
 
-def _area(ring: list[list[float]]) -> float:
-    """The area inside a polygon, by the shoelace formula."""
-    xs, ys = np.array(ring).T
-    return float(abs(np.dot(xs, np.roll(ys, -1)) - np.dot(ys, np.roll(xs, -1))) / 2)
+def area_of(rings: list[list[list[float]]]) -> float:
+    """The area inside an odd number of rings that do not cross: each by the shoelace formula, holes taken away."""
+    contours = [np.array(ring, np.float32) for ring in rings]
+    total = 0.0
+    for i, ring in enumerate(contours):
+        around = sum(
+            cv2.pointPolygonTest(other, ring[0].tolist(), False) > 0 for other in contours if other is not ring
+        )
+        xs, ys = np.array(rings[i]).T
+        area = float(abs(np.dot(xs, np.roll(ys, -1)) - np.dot(ys, np.roll(xs, -1))) / 2)
+        total += -area if around % 2 else area
+    return total
+
+
+def _inside(rings: list[list[list[float]]], size: tuple[int, int]) -> Image.Image:
+    """1 where a picture of `size` lies inside an odd number of rings."""
+    filled: NDArray[np.uint8] = np.zeros(size[::-1], np.uint8)
+    cv2.fillPoly(filled, [np.round(np.array(ring)).astype(np.int32) for ring in rings], 255)
+    return Image.fromarray(filled).convert("1")
 
 
 def _png(image: Image.Image) -> bytes:

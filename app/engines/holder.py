@@ -23,6 +23,7 @@ from photon import EngineConfig, PhotonError, Result, StepRecord
 
 log = logging.getLogger(__name__)
 
+CLOSE_S = 30.0  # what runs has this long to finish when an engine is closed
 BEAT_S = 0.25  # how often whoever waits for the engine hears how far it is
 
 Verb = Callable[..., Coroutine[Any, Any, Result]]  # (image, text, settings=, spatial_refs=, pipelined=, ticket=)
@@ -54,7 +55,7 @@ class Engine(Protocol):
     @property
     def last_step(self) -> int: ...
     def describe(self) -> dict[str, Any]: ...
-    def close(self) -> None: ...
+    def close(self, deadline_s: float = CLOSE_S) -> None: ...
     @property
     def healthy(self) -> bool: ...
     @property
@@ -123,14 +124,14 @@ class EngineHolder:
             if not settled:
                 await asyncio.sleep(BEAT_S)
 
-    async def close(self) -> None:
-        """Close the engine; a load that still runs is waited for."""
+    async def close(self, deadline_s: float = CLOSE_S) -> None:
+        """Close the engine: what runs has `deadline_s` seconds to finish. A load that still runs is waited for."""
         with contextlib.suppress(Exception):
             await self.started()
         engine, self._engine = self._engine, None
         self._problem = self._problem or f"{self.name} has been closed."
         if engine is not None:
-            await asyncio.to_thread(engine.close)
+            await asyncio.to_thread(engine.close, deadline_s)
 
     def begin(self, doing: str) -> None:
         """A part of the way to an engine begins, for example "Loading"; from any thread."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.engines.holder import Engine, EngineHolder, NotReadyError, State, UnavailableError
+from app.engines.holder import CLOSE_S, Engine, EngineHolder, NotReadyError, State, UnavailableError
 from photon import ModelInfo, Progress, model_name
 
 KEEP_S = 60.0  # a model stays this long after its last answer: two visitors do not drive out each other's in turns
@@ -65,9 +65,9 @@ class Models:
         """Begin to load the main model."""
         self.main.start()
 
-    async def close(self) -> None:
+    async def close(self, deadline_s: float = CLOSE_S) -> None:
         """Close all engines; loads that still run are waited for."""
-        await asyncio.gather(*(holder.close() for holder in self.loaded()))
+        await asyncio.gather(*(holder.close(deadline_s) for holder in self.loaded()))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ class Handlers:
         return await self._take(turn, Path(path), Path(path).name)
 
     async def take_drop(self, turn: Turn, event: gr.EventData) -> tuple[Any, ...]:
-        """A file dropped on the stage or pasted, already uploaded; only upload paths are accepted."""
+        """A file dropped or pasted, already uploaded (only such paths are accepted), or an address {url} dropped."""
+        if url := event._data.get("url"):
+            return await self.take_address(str(url), turn)
         path, name = Path(str(event._data.get("path", ""))), str(event._data.get("name", ""))
         if not path.resolve().is_relative_to(self.upload_folder.resolve()) or not path.is_file():
             return _refused(f"The picture could not be uploaded: {name[:200]}")
@@ -232,7 +234,8 @@ def _outcome(answers: list[Answer], requests: list[dict[str, Any]]) -> dict[str,
         return _problem(" ".join(problems))
     longest = max(request["total_ms"] for request in requests)
     took = f"{longest:.0f} ms" if longest < 1000 else f"{longest / 1000:.1f} s"
-    return {"kind": "done", "text": f"Answered in {took}, {requests[0]['mode']}."}
+    cut = " Cut where it reached its limit of tokens." if any(answer.cut for answer in answers) else ""
+    return {"kind": "done", "text": f"Answered in {took}, {requests[0]['mode']}.{cut}"}
 
 
 def _finished(status: dict[str, str], *outputs: Any) -> tuple[Any, ...]:

@@ -73,7 +73,7 @@ def web_address() -> gr.Textbox:
 def stage() -> gr.HTML:
     """The picture with its answers; value: app.drawing.overlay.scene.
 
-    Events: drop {path, name}, remove, refer {values} (a point or a box in 0..1; none to clear).
+    Events: drop {path, name} or {url}, remove, refer {values} (a point or a box in 0..1; none to clear).
     """
     return _drawn(
         """

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.api.endpoints import Endpoints
+from app.api.endpoints import EndpointBlocks, Endpoints
 from app.engines.models import Models
 from app.page import parts
 from app.page.batch_view import BatchView
@@ -50,7 +50,7 @@ class Visit:
 
 def build_page(handlers: Handlers, models: Models) -> gr.Blocks:
     """The page over these handlers. Each visitor's picture is in `gr.State`, nothing else is kept."""
-    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(SWEEP_S, CACHE_S)) as page:
+    with EndpointBlocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(SWEEP_S, CACHE_S)) as page:
         header = parts.header()
         visit = Visit(models.main.name)
         with gr.Row(elem_id="main", equal_height=False):

@@ -61,6 +61,11 @@ class Answer:
         return None if self.result is None else self.result.metrics
 
     @property
+    def cut(self) -> bool:
+        """Whether it ended at a limit on its tokens."""
+        return self.result is not None and self.result.finish_reason == "length"
+
+    @property
     def text(self) -> str | None:
         """The answer of Query and Caption."""
         return None if self.result is None else self.result.get("answer", self.result.get("caption"))
@@ -191,5 +196,7 @@ def as_json(question: Question, answers: Sequence[Answer], size: tuple[int, int]
     rows: list[dict[str, Any]] = []
     for answer in answers:
         body = dict(answer.result) if answer.result is not None else {"error": answer.problem}
+        if answer.cut:
+            body["finish_reason"] = "length"
         rows.append({"name": answer.name, **finite(body)})
     return {"task": question.task, "image": {"width": size[0], "height": size[1]}, "answers": rows}

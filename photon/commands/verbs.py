@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
         result = _ask(model, image, options)
     if getattr(options, "draw", None):
         save(draw(image, result), options.draw)
-    print(json.dumps(result) if options.json else describe(options.command, options.text, result))
+    cut = {"finish_reason": "length"} if result.finish_reason == "length" else {}
+    print(json.dumps(result | cut) if options.json else describe(options.command, options.text, result))
 
 
 def _ask(model: Photon, image: Image.Image, options: argparse.Namespace, **more: Any) -> Result:
@@ -80,7 +81,12 @@ def tell(answer: Mapping[str, Any]) -> None:
     (stream,) = answer.values()
     for piece in stream:
         print(piece, end="", flush=True)
-    print(f"\n{times(stream.result().metrics)}")
+    whole = stream.result()
+    print("\n" + "\n".join([*_if_cut(whole), times(whole.metrics)]))
+
+
+def _if_cut(result: Result) -> list[str]:
+    return ["Cut: the answer reached its limit of tokens."] if result.finish_reason == "length" else []
 
 
 def save(image: Image.Image, path: Path) -> None:
@@ -98,7 +104,7 @@ def describe(skill: str, name: str, result: Result) -> str:
     for item in found:
         values = item.get("bbox", item)
         lines.append("  " + "  ".join(f"{k} {v:.3f}" for k, v in values.items()))
-    return "\n".join([*lines, times(result.metrics)])
+    return "\n".join([*lines, *_if_cut(result), times(result.metrics)])
 
 
 def times(m: Metrics) -> str:

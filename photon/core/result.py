@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from photon.core.request import Mode
 
@@ -12,13 +12,20 @@ from photon.core.request import Mode
 class Result(dict[str, Any]):
     """The answer in the official client's form, with the request's `metrics` beside it.
 
-    A streamed answer has its metrics at the end: see `Stream.result`.
+    `finish_reason` is "stop", or "length" where it ended at a limit on its tokens and was to be longer. A streamed
+    answer has both at the end: see `Stream.result`.
     """
 
     metrics: Metrics
 
-    def __init__(self, answer: Mapping[str, Any], metrics: Metrics | None = None) -> None:
+    def __init__(
+        self,
+        answer: Mapping[str, Any],
+        metrics: Metrics | None = None,
+        finish_reason: Literal["stop", "length"] = "stop",
+    ) -> None:
         super().__init__(answer)
+        self.finish_reason = finish_reason
         if metrics is not None:
             self.metrics = metrics
 

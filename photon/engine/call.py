@@ -159,7 +159,8 @@ class Call:
         try:
             self.begin(self._plan.send(results))
         except StopIteration as answer:
-            done = Result(answer.value, metrics_of(self._all, self._host.trace, self._ended))
+            metrics = metrics_of(self._all, self._host.trace, self._ended)
+            done = Result(answer.value, metrics, "length" if any(s.state.cut for s in self._all) else "stop")
             with suppress(InvalidStateError):  # the engine was given up meanwhile
                 self.future.set_result(done)
                 self._post(End(done))

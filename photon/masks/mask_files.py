@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from photon.errors import ModelLoadError
-from photon.models.files import CONFIG, SINGLE
+from photon.models.files import CONFIG, SINGLE, refuse_pointer
 from photon.models.hub import Repo, find
 
 MASK_MODELS: Mapping[str, Repo] = {
@@ -18,6 +18,13 @@ FILES = (CONFIG, SINGLE)
 
 def mask_folder(name_or_path: str) -> Path:
     """Where the files of a mask model lie. Raises ModelLoadError if they do not, without touching the network."""
+    folder = _found(name_or_path)
+    for file in FILES:
+        refuse_pointer(folder / file)
+    return folder
+
+
+def _found(name_or_path: str) -> Path:
     if repo := MASK_MODELS.get(name_or_path):
         found = [find(repo, file) for file in FILES]
         if all(found) and found[0]:

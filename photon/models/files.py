@@ -12,6 +12,7 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
+_POINTER = b"version https://git-lfs."
 
 
 def read_index(index: Path) -> dict[str, str]:
@@ -27,8 +28,20 @@ def read_index(index: Path) -> dict[str, str]:
     return homes
 
 
+def refuse_pointer(path: Path) -> None:
+    """Raises ModelLoadError for what Git LFS leaves in a file's place until it is fetched."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_POINTER))
+    except OSError:
+        return  # whoever reads it says so
+    if begins == _POINTER:
+        raise ModelLoadError(f"The file {path} is a Git LFS pointer; fetch the file (git lfs pull).")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """An object from a JSON file. Raises ModelLoadError naming the file."""
+    refuse_pointer(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from photon.errors import InvalidRequestError, ModelLoadError, UnknownWordError
+from photon.models.files import refuse_pointer
 
 _ARTICLES = ("a ", "an ", "the ", "some ", "all ", "every ", "each ", "any ")
 _IRREGULAR = {
@@ -49,6 +50,7 @@ class Vocabulary:
 
         Raises ModelLoadError naming the file when it is missing, damaged or contradicts itself.
         """
+        refuse_pointer(path)
         try:
             data = json.loads(path.read_text("utf-8"))
             names, synonyms, taught = list(data["names"]), dict(data["synonyms"]), int(data["taught"])
@@ -67,9 +69,9 @@ class Vocabulary:
     def resolve(self, text: str) -> str:
         """The known name that `text` means, whatever its case, article, plural or synonym.
 
-        Raises InvalidRequestError when nothing is left of the text, UnknownWordError when no name fits.
+        Raises InvalidRequestError for an empty text, UnknownWordError when no name fits.
         """
-        if not _plain(text):
+        if not text.strip():
             raise InvalidRequestError("The object to look for is empty; name one thing, such as 'cat'.")
         found = self._find(text)
         if found is None:

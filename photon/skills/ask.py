@@ -30,9 +30,13 @@ class Ask:
     def max_tokens(self) -> int:
         return self.settings.max_tokens or DEFAULT_TOKENS
 
+    @property
+    def most_objects(self) -> int:
+        return self.settings.max_objects or DEFAULT_OBJECTS
+
     def objects_limit(self, tokens_per_object: int) -> int:
         """Tokens for as many objects as may be found: no eos is generated after the last one."""
-        tokens = tokens_per_object * (self.settings.max_objects or DEFAULT_OBJECTS)
+        tokens = tokens_per_object * self.most_objects
         return min(tokens, self.settings.max_tokens or tokens)
 
     def request(

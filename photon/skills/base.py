@@ -61,7 +61,7 @@ class RecordedState(SkillState):
     def advance(self, token: Token) -> None:
         self.tokens.append(token)
         self._inner.advance(token)
-        self.done = self._inner.done
+        self.done, self.cut = self._inner.done, self._inner.cut
 
     def updates(self) -> Sequence[Any]:
         return self._inner.updates()

@@ -14,7 +14,9 @@ TOKENS_PER_BOX = 3
 
 
 class DetectState(SkillState):
-    def __init__(self, ids: TokenizerConfig) -> None:
+    """`most` is how many objects are wanted: with as many the answer is whole."""
+
+    def __init__(self, ids: TokenizerConfig, most: int | None = None) -> None:
         self._eos = ids.eos_id
         self._choices = (
             Choice((ids.coord_id, ids.eos_id)),
@@ -22,15 +24,15 @@ class DetectState(SkillState):
             Choice((ids.size_id,)),
         )
         self._values: list[Token] = []
+        self._most = most and most * TOKENS_PER_BOX
 
     def choice(self) -> Choice:
         return self._choices[len(self._values) % TOKENS_PER_BOX]
 
     def advance(self, token: Token) -> None:
-        if token.id == self._eos:
-            self.done = True
-        else:
+        if token.id != self._eos:
             self._values.append(token)
+        self.done = token.id == self._eos or len(self._values) == self._most
 
     def result(self) -> dict[str, Any]:
         """Boxes are clipped to the image; an incomplete last one (length limit) is dropped."""
@@ -53,7 +55,7 @@ def detect_request(context: SkillContext, ask: Ask) -> Request:
     ids = context.config.tokenizer
     prompt = context.prompt("detect", ask.refs, " " + ask.text)
     limit = min(ask.objects_limit(TOKENS_PER_BOX), context.room(prompt, ask.image))
-    return ask.request(context, prompt, limit, lambda: DetectState(ids))
+    return ask.request(context, prompt, limit, lambda: DetectState(ids, ask.most_objects))
 
 
 def detect_plan(context: SkillContext, ask: Ask) -> Plan:

@@ -14,20 +14,22 @@ TOKENS_PER_POINT = 2
 
 
 class PointState(SkillState):
-    def __init__(self, ids: TokenizerConfig) -> None:
+    """`most` is how many objects are wanted: with as many the answer is whole."""
+
+    def __init__(self, ids: TokenizerConfig, most: int | None = None) -> None:
         self._eos = ids.eos_id
         self._next_or_end = Choice((ids.coord_id, ids.eos_id))
         self._coord = Choice((ids.coord_id,))
         self._values: list[Token] = []
+        self._most = most and most * TOKENS_PER_POINT
 
     def choice(self) -> Choice:
         return self._coord if len(self._values) % TOKENS_PER_POINT else self._next_or_end
 
     def advance(self, token: Token) -> None:
-        if token.id == self._eos:
-            self.done = True
-        else:
+        if token.id != self._eos:
             self._values.append(token)
+        self.done = token.id == self._eos or len(self._values) == self._most
 
     def result(self) -> dict[str, Any]:
         """A trailing x without its y (length limit) is dropped."""
@@ -45,5 +47,5 @@ def point_plan(context: SkillContext, ask: Ask) -> Plan:
     ids = context.config.tokenizer
     prompt = context.prompt("point", ask.refs, " " + ask.text)
     limit = min(ask.objects_limit(TOKENS_PER_POINT), context.room(prompt, ask.image))
-    (result,) = yield [ask.request(context, prompt, limit, lambda: PointState(ids))]
+    (result,) = yield [ask.request(context, prompt, limit, lambda: PointState(ids, ask.most_objects))]
     return result

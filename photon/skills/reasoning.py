@@ -90,7 +90,7 @@ class ReasoningState(SkillState):
             self._forced.pop(0)
         else:
             self._answer.advance(token)
-            self.done = self._answer.done
+            self.done, self.cut = self._answer.done, self._answer.cut
 
     def _think(self, token: Token) -> None:
         self._begun = True

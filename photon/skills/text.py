@@ -31,7 +31,8 @@ class AnswerState(SkillState):
     def advance(self, token: Token) -> None:
         self._begun = True
         self._left -= 1
-        self.done = token.id == self.eos_id or self._left == 0
+        self.cut = token.id != self.eos_id and self._left == 0
+        self.done = token.id == self.eos_id or self.cut
         if token.id != self.eos_id:
             self._say(self._detokenizer.add(token.id))
         if self.done:

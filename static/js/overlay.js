@@ -8,7 +8,7 @@ const MANY = 40; // more labels than this would cover the picture: only that of 
 const PATH_ONLY = /^[MLHVZh0-9., -]*$/; // what may reach an SVG path
 
 function pathOf(shape, d, kind) {
-  return svg("path", { d: PATH_ONLY.test(d) ? d : "", class: `ph-${kind}`, "data-key": keyOf(shape) });
+  return svg("path", { d: PATH_ONLY.test(d) ? d : "", class: `ph-${kind}`, "fill-rule": "evenodd", "data-key": keyOf(shape) });
 }
 
 // Every stroke is drawn twice, dark below and coloured above, so that it shows on any picture.
@@ -97,7 +97,42 @@ stage.addEventListener("drop", (event) => {
   event.preventDefault();
   sendFile(event.dataTransfer.files[0]);
 });
-document.addEventListener("paste", (event) => sendFile([...event.clipboardData.files][0]));
+
+// What is dragged from another page is an address: the server fetches it, wherever on this page it is dropped.
+const onlyWords = (data) => !data.types.includes("Files");
+const typing = (target) => target.matches?.("input, textarea, [contenteditable]");
+function addressIn(data) {
+  const html = new DOMParser().parseFromString(data.getData("text/html"), "text/html").querySelector("img")?.src;
+  const listed = data.getData("text/uri-list").split(/\r?\n/).find((line) => line && !line.startsWith("#"));
+  return html?.startsWith("http") ? html : listed || "";
+}
+document.addEventListener("dragover", (event) => {
+  if (onlyWords(event.dataTransfer) && !typing(event.target)) event.preventDefault();
+});
+document.addEventListener("drop", (event) => {
+  if (!onlyWords(event.dataTransfer) || typing(event.target)) return;
+  event.preventDefault();
+  const url = addressIn(event.dataTransfer);
+  trigger("drop", url ? { url } : { path: "", name: "what was dropped is neither a file nor the address of one." });
+});
+
+// A table or a text on the clipboard brings a picture of itself along: in a box of words, the words are meant.
+document.addEventListener("paste", (event) => {
+  const words = event.clipboardData.getData("text/plain");
+  if (!(words && typing(event.target))) sendFile(event.clipboardData.files[0]);
+});
+
+// Gradio's chooser goes by a file's ending; whether it is a picture is seen in its bytes.
+document.addEventListener(
+  "change",
+  (event) => {
+    const file = event.target.closest?.("#picture-in") && event.target.files?.[0];
+    if (!file || file.type.startsWith("image/")) return;
+    event.stopImmediatePropagation();
+    sendFile(file);
+  },
+  true,
+);
 
 // A click on the picture is a point reference, a drag is a box reference, for the next question.
 const reference = find(".ph-reference");

@@ -91,6 +91,8 @@ class ScriptedEngine:
     failure: str | None = None
     calls: list[Call] = field(default_factory=list)
     closed: bool = False
+    cuts: bool = False
+    """Whether its answers reach a limit of tokens."""
     _ids: Any = field(default_factory=lambda: itertools.count(1))
     made: list[StepRecord] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -134,7 +136,7 @@ class ScriptedEngine:
             "modelled": False,
         }
 
-    def close(self) -> None:
+    def close(self, deadline_s: float = 30.0) -> None:
         self.closed = True
 
     async def _answer(self, verb: str, image: np.ndarray, name: str, options: dict[str, Any]) -> Result:
@@ -159,6 +161,8 @@ class ScriptedEngine:
             raise
         call.state = "done"
         result = self._result(verb, options.get("pipelined", True), start)
+        if self.cuts or (options.get("settings") or {}).get("max_tokens") == result.metrics.tokens:
+            result.finish_reason = "length"
         if name in SPECIAL and verb == "detect":
             result["objects"] = SPECIAL[name]
         if name in SPECIAL and verb == "segment":
@@ -197,9 +201,7 @@ class ScriptedEngine:
             device_busy=0.92 if pipelined else 0.71,
             requests=(request,),
         )
-        result = Result(self.answers[verb])
-        result.metrics = metrics
-        return result
+        return Result(self.answers[verb], metrics)
 
 
 def _corners(one: dict[str, Any]) -> list[list[float]]:

@@ -91,9 +91,11 @@ def test_text_streams_to_the_terminal(
 ) -> None:
     full = [word.format(picture) for word in words] + ["--model", RECORDED, "--max-tokens", "6", "--threads", "1"]
     result = json.loads(printed(capsys, *full, "--json"))
-    assert set(result) == {key}
-    text, times = printed(capsys, *full).rsplit("\n", 2)[:2]
+    assert set(result) == {key, "finish_reason"}
+    assert result["finish_reason"] == "length"
+    text, cut, times = printed(capsys, *full).rsplit("\n", 3)[:3]
     assert text == result[key]
+    assert cut == "Cut: the answer reached its limit of tokens."
     assert times.startswith("pipelined: ")
 
 
@@ -107,7 +109,7 @@ def test_text_is_printed_piece_by_piece(picture: str, monkeypatch: pytest.Monkey
 
 def test_reasoning_is_asked_for(picture: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("query", picture, "What?", "--model", RECORDED, "--max-tokens", "4", "--reasoning", "--json")
-    assert set(json.loads(printed(capsys, *words))) == {"answer", "reasoning"}
+    assert set(json.loads(printed(capsys, *words))) == {"answer", "reasoning", "finish_reason"}
 
 
 def test_a_photograph_of_a_phone_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page
 
-from tests import pictures
+from tests import samples
 from tests.e2e.conftest import Server
 
 NAMES = "#names input, #names textarea"
@@ -26,7 +26,7 @@ def png(width: int, height: int, colour: str = "#336699") -> dict[str, Any]:
     """An upload: a plain picture with a diagonal."""
     image = Image.new("RGB", (width, height), colour)
     ImageDraw.Draw(image).line((0, 0, width, height), fill="white", width=3)
-    return {"name": f"plain-{colour[1:]}.png", "mimeType": "image/png", "buffer": pictures.png(image)}
+    return {"name": f"plain-{colour[1:]}.png", "mimeType": "image/png", "buffer": samples.png(image)}
 
 
 def add_picture(page: Page, upload: dict[str, Any]) -> None:

@@ -10,10 +10,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import uvicorn
-
 from app.server import build_app
 from app.settings import ServerSettings
+from app.web.serving import listen, serve
 from photon import SKILLS, ModelInfo, Progress
 from tests.app.live import StreamingEngine
 from tests.app.scripted import ANSWERS, BOX, ScriptedEngine, box
@@ -54,7 +53,8 @@ def load(name: str, progress: Progress) -> ScriptedEngine:
 
 def main() -> None:
     settings = ServerSettings.from_env()
-    uvicorn.run(build_app(settings, load, look), host=settings.host, port=settings.port, log_level="warning")
+    app: Any = build_app(settings, load, look)
+    serve(app, listen(settings.host, settings.port), app.state.models.close)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -54,11 +55,49 @@ def test_the_largest_comes_first_and_specks_are_dropped() -> None:
     assert bounds(found[:1])["x_min"] == pytest.approx(80.5 / 200)
 
 
-def test_a_hole_is_not_an_outline() -> None:
+def filled(polygons: list[Polygon], turns: bool = False, side: int = 200) -> NDArray[np.bool_]:
+    """What lies inside, by even and odd, or by counting the turns around it."""
+    canvas = np.zeros((side, side), np.int32)
+    for polygon in polygons:
+        ring = np.zeros((side, side), np.uint8)
+        points = np.asarray(polygon) * side - 0.5
+        cv2.fillPoly(ring, [np.round(points).astype(np.int32)], 1)
+        x, y = points.T
+        way = np.sign(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+        canvas += ring.astype(np.int32) * (int(way) if turns else 1)
+    return canvas != 0 if turns else canvas % 2 == 1
+
+
+def ring() -> NDArray[np.bool_]:
+    mask, hole = blank(), blank()
+    disc(mask, 100, 100, 80)
+    disc(hole, 100, 100, 40)
+    return mask & ~hole
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_hole_is_a_second_ring_by_either_rule(turns: bool) -> None:
+    found = outlines(ring())
+    assert len(found) == 2
+    assert filled(found, turns).mean() == pytest.approx(ring().mean(), rel=0.05)
+    assert not filled(found, turns)[100, 100]
+    assert filled(found, turns)[100, 40]
+
+
+def test_a_speck_in_an_object_is_no_hole() -> None:
     mask = blank()
     disc(mask, 100, 100, 80)
-    mask[90:110, 90:110] = False
+    mask[97:103, 97:103] = False
     assert len(outlines(mask)) == 1
+
+
+def test_what_lies_in_a_hole_is_an_object_again() -> None:
+    mask = ring()
+    disc(mask, 100, 100, 25)
+    found = outlines(mask)
+    assert len(found) == 3
+    assert filled(found).mean() == pytest.approx(mask.mean(), rel=0.06)
+    assert filled(found)[100, 100]
 
 
 def test_a_ragged_mask_is_simplified_to_few_points() -> None:

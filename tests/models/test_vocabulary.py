@@ -53,9 +53,17 @@ def test_an_unknown_word_is_refused_with_the_nearest_names(vocabulary: Vocabular
 
 
 def test_nothing_to_look_for_is_refused(vocabulary: Vocabulary) -> None:
-    for nothing in ("", "   ", "?!"):
+    for nothing in ("", "   "):
         with pytest.raises(InvalidRequestError, match="empty"):
             vocabulary.resolve(nothing)
+
+
+@pytest.mark.parametrize("text", ["😀", "?!", "-", "猫", "👩\u200d🚀"])
+def test_signs_are_unknown_words_not_nothing(vocabulary: Vocabulary, text: str) -> None:
+    with pytest.raises(UnknownWordError, match="does not know the word") as refusal:
+        vocabulary.resolve(text)
+    assert refusal.value.word == text
+    assert refusal.value.nearest == ()
 
 
 def test_in_says_what_resolve_would_take(vocabulary: Vocabulary) -> None:

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from photon.errors import ModelLoadError
-from photon.models.files import INDEX, SINGLE, read_index
+from photon.models.files import INDEX, SINGLE, read_index, refuse_pointer
 
 DTYPES = {
     "F64": torch.float64,
@@ -81,6 +81,7 @@ class _WeightFile:
     then, a new mapping instead of a second copy of the whole model in memory."""
 
     def __init__(self, path: Path) -> None:
+        refuse_pointer(path)
         self.path = path
         self._open = _open_pickle if path.suffix in (".pt", ".pth") else _open_safetensors
         self._read, self.tensors = self._open(path)

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from photon.errors import ModelLoadError
+from photon.models.files import refuse_pointer
 from photon.models.moondream.config import TextConfig
 
 SITE_NAMES = ("qkv", "proj", "fc1", "fc2")
@@ -60,6 +61,7 @@ class Adapter:
 
 def read_adapter(name: str, path: Path, config: TextConfig, max_rank: int) -> Adapter:
     """Read a .safetensors file or a torch file (`weights_only`). Raises `ModelLoadError` naming what is wrong."""
+    refuse_pointer(path)
     try:
         data = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
     except FileNotFoundError:

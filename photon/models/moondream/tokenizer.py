@@ -8,6 +8,7 @@ from pathlib import Path
 import tokenizers
 
 from photon.errors import ModelLoadError
+from photon.models.files import refuse_pointer
 
 
 class Tokenizer:
@@ -21,6 +22,7 @@ class Tokenizer:
         """Raises ModelLoadError naming the file when it is missing or damaged."""
         if not path.is_file():
             raise ModelLoadError(f"There is no tokenizer file {path}.")
+        refuse_pointer(path)
         try:
             return cls(tokenizers.Tokenizer.from_file(str(path)))
         except Exception as error:  # the library raises plain Exception

@@ -75,7 +75,7 @@ def test_the_last_question_is_asked_on_the_last_picture(client: TestClient, engi
         {"role": "system", "content": "Be brief."},
         user("First?", image_part()),
         {"role": "assistant", "content": "Yes."},
-        user("Second?", image_part(), image_part(data_url(buffer.getvalue()))),
+        user("Second?", image_part(data_url(buffer.getvalue()))),
         {"role": "assistant", "content": "No."},
         {"role": "user", "content": "Third?"},
     )

@@ -56,7 +56,7 @@ def test_only_the_skills_are_public_and_each_has_a_description_and_examples(clie
     [
         ("/point", {"object": "cat", "max_objects": 3}, "points"),
         ("/detect", {"object": "cat"}, "objects"),
-        ("/segment", {"object": "cat"}, "path"),
+        ("/segment", {"object": "cat"}, "svg_path"),
         ("/query", {"question": "What is it?"}, "answer"),
         ("/caption", {"length": "short"}, "caption"),
     ],

@@ -60,6 +60,40 @@ def test_coco_boxes_contours_and_points() -> None:
     assert made["images"] == [{"id": 1, "file_name": "a.jpg", "width": 400, "height": 200}]
 
 
+FRAME = [[[0.25, 0.2], [0.75, 0.2], [0.75, 0.8], [0.25, 0.8]], [[0.4, 0.4], [0.4, 0.6], [0.6, 0.6], [0.6, 0.4]]]
+"""200 x 120 pixels of 400 x 200, with a hole of 80 x 40."""
+
+
+def frame() -> Answered:
+    around = {"x_min": 0.25, "y_min": 0.2, "x_max": 0.75, "y_max": 0.8}
+    return Answered.parse(body("segment", {"objects": [{"bbox": around, "polygons": FRAME, "score": 0.7}]}))
+
+
+def test_a_hole_is_empty_in_every_form() -> None:
+    (annotation,) = json.loads(coco(frame(), "a.jpg"))["annotations"]
+    assert annotation["area"] == 200 * 120 - 80 * 40
+    assert len(annotation["segmentation"]) == 2
+    path = ET.fromstring(svg(frame())).find(".//{http://www.w3.org/2000/svg}path")
+    assert path is not None
+    assert path.attrib["fill-rule"] == "evenodd"
+    with Image.open(io.BytesIO(mask(frame()))) as image:
+        values = np.asarray(image)
+    assert (values[100, 200], values[60, 200]) == (0, 1)
+    grey = np.full((200, 400, 3), 128, np.uint8)
+    with Image.open(io.BytesIO(annotated(frame(), grey))) as image:
+        drawn = np.asarray(image)
+    assert (drawn[100, 200] == 128).all(), "the hole is painted"
+    assert (drawn[60, 200] != 128).any()
+
+
+def test_what_lies_in_a_hole_counts_again() -> None:
+    island = [[0.45, 0.45], [0.55, 0.45], [0.55, 0.55], [0.45, 0.55]]
+    around = {"x_min": 0.25, "y_min": 0.2, "x_max": 0.75, "y_max": 0.8}
+    whole = body("segment", {"objects": [{"bbox": around, "polygons": [*FRAME, island], "score": 0.7}]})
+    (annotation,) = json.loads(coco(Answered.parse(whole), "a.jpg"))["annotations"]
+    assert annotation["area"] == 200 * 120 - 80 * 40 + 40 * 20
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("make", [points, boxes, contours])
 def test_svg_is_well_formed_and_names_are_text(make: Any, name: str) -> None:

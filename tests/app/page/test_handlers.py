@@ -147,6 +147,22 @@ def test_a_reference_is_a_point_or_a_box_within_the_picture(handlers: Handlers, 
     assert handlers.refer(event(values=values)) == reference
 
 
+def test_an_answer_that_was_cut_says_so(handlers: Handlers, engine: ScriptedEngine) -> None:
+    question = ("Detect", "cat", False, 7, None, 0.0)
+    *_, (whole, *_) = run(handlers, taken(handlers), *question, Turn())
+    assert "limit of tokens" not in whole["text"]
+    engine.cuts = True
+    *_, (cut, _, _, _, results, _) = run(handlers, taken(handlers), *question, Turn())
+    assert cut["text"].endswith("Cut where it reached its limit of tokens.")
+    assert json.loads(results["json"])["answers"][0]["finish_reason"] == "length"
+
+
+def test_a_dropped_address_is_fetched(handlers: Handlers) -> None:
+    outputs = asyncio.run(handlers.take_drop(Turn(), event(url="https://site.example/p.png")))
+    assert outputs[PICTURE_AT].name == "p.png"
+    assert asyncio.run(handlers.take_drop(Turn(), event(url="http://10.0.0.1/")))[STATUS_AT]["text"] == "Not there."
+
+
 def test_a_question_is_asked_and_drawn(handlers: Handlers, engine: ScriptedEngine) -> None:
     *_, (status, run_button, cancel_button, stage, results, where) = run(
         handlers, taken(handlers), "Detect", "cat, dog", False, 7, (0.1, 0.2), 0.5, Turn()

@@ -206,6 +206,12 @@ def test_cancelling_ends_a_text_on_its_way() -> None:
     assert engine.closed_streams == ["query"]
 
 
+def test_an_answer_that_was_cut_says_so_in_the_json() -> None:
+    whole, cut = Answer("cat", Result({"points": []})), Answer("dog", Result({"points": []}, finish_reason="length"))
+    rows = as_json(Question("point", ("cat", "dog")), [whole, cut], (6, 4))["answers"]
+    assert [row.get("finish_reason") for row in rows] == [None, "length"]
+
+
 def test_json_holds_no_value_that_is_no_number() -> None:
     nan, inf = float("nan"), float("inf")
     answer = Answer("cat", Result({"objects": [{"x_min": nan, "x_max": 0.5}], "polygons": [[[inf, 0.1]]]}))
