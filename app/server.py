@@ -28,7 +28,7 @@ from app.page.handlers import Handlers
 from app.page.only_uploads import only_uploads
 from app.page.parts import ICON, STYLES
 from app.page.theme import theme
-from app.page.ui import build_page
+from app.page.ui import TITLE, build_page
 from app.pictures.fetch import Fetcher
 from app.pictures.store import PictureStore
 from app.questions.examples import load_examples
@@ -38,6 +38,7 @@ from app.web.files import file_routes
 from app.web.lingering import LingeringClose
 from app.web.origins import Origins
 from app.web.prefix import ForwardedPrefix
+from app.web.previews import Previews
 from app.web.serving import AddressTakenError, listen, serve
 from photon import Photon, PictureLimits, download, memory_of, models_available
 
@@ -78,6 +79,7 @@ def build_app(
     app.state.models = models
     if settings.api_key is not None:
         app.add_middleware(KeyGate, key=settings.api_key)
+    app.add_middleware(Previews, title=TITLE, sentence=DESCRIPTION)
     app.add_middleware(Origins, allowed=settings.origins)
     app.add_middleware(ForwardedPrefix)
     app.add_middleware(LingeringClose)

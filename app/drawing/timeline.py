@@ -28,9 +28,10 @@ class Overheads:
     drawing_ms: float
 
 
-def split(name: str, metrics: Metrics, overheads: Overheads) -> dict[str, Any]:
+def split(name: str, metrics: Metrics, overheads: Overheads, steps: int) -> dict[str, Any]:
     """One request's time in consecutive parts, which add up to its total, and the figures beside it.
 
+    `steps` are those of the engine in which it took part, each counted once, as the timeline draws them.
     Post-processing is what the engine's total leaves after its named parts, plus the drawing here.
     """
     inside = (
@@ -53,21 +54,32 @@ def split(name: str, metrics: Metrics, overheads: Overheads) -> dict[str, Any]:
         "total_ms": _ms(sum(ms for _, _, ms in parts)),
         "first_token_ms": _ms(metrics.time_to_first_token_ms),
         "tokens": metrics.tokens,
-        "steps": metrics.steps,
+        "steps": steps,
         "zombie_steps": metrics.zombie_steps,
         "device_busy": round(metrics.device_busy, 4),
     }
 
 
-def splits(answers: Sequence[Answer], overheads: Overheads) -> list[dict[str, Any]]:
-    """The split of every answered name, in the order asked."""
-    return [split(answer.name, answer.metrics, overheads) for answer in answers if answer.metrics is not None]
+def splits(answers: Sequence[Answer], overheads: Overheads, steps: Sequence[StepRecord]) -> list[dict[str, Any]]:
+    """The split of every answered name, in the order asked; `steps` are those of all of them."""
+    return [
+        split(answer.name, answer.metrics, overheads, len(own_steps(steps, [answer])))
+        for answer in answers
+        if answer.metrics is not None
+    ]
 
 
 def own_steps(steps: Sequence[StepRecord], answers: Sequence[Answer]) -> list[StepRecord]:
     """The steps in which these answers' requests took part, in the engine's order."""
     ids = {one for answer in answers if answer.metrics is not None for one in answer.metrics.requests}
     return [step for step in steps if not ids.isdisjoint(step.requests)]
+
+
+def all_there(steps: Sequence[StepRecord], answers: Sequence[Answer]) -> bool:
+    """Whether every step that these answers' requests were part of has been recorded: the last may be a zombie's."""
+    expected = sum(answer.metrics.steps for answer in answers if answer.metrics is not None)
+    ids = {one for answer in answers if answer.metrics is not None for one in answer.metrics.requests}
+    return sum(len(ids.intersection(step.requests)) for step in steps) >= expected
 
 
 def timeline(steps: Sequence[StepRecord]) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import Any
 from app.engines.holder import EngineHolder, State
 
 ON_A_CPU = (
-    "With the switch on, the engine launches the next step before the last one's tokens are known, so that "
-    "its bookkeeping hides behind the device's work. This server answers on a CPU: bookkeeping and model "
+    "With the switch on, the engine launches the next step before the last one's tokens are known, where that pays, so "
+    "that its bookkeeping hides behind the device's work. This server answers on a CPU: bookkeeping and model "
     "share the same cores and a step takes far longer than its bookkeeping, so there is little to hide and "
     "the two modes take nearly the same time. On a GPU the bookkeeping is a larger share. "
     "Either way the answers are the same."
 )
 ON_A_GPU = (
-    "With the switch on, the engine launches the next step before the last one's tokens are known, so that "
-    "its bookkeeping hides behind the device's work. With it off, the device waits while the engine keeps "
+    "With the switch on, the engine launches the next step before the last one's tokens are known, where that pays, so "
+    "that its bookkeeping hides behind the device's work. With it off, the device waits while the engine keeps "
     "its books: those waits are the bubbles in the timeline. Either way the answers are the same."
 )
 

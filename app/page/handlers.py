@@ -17,7 +17,7 @@ import gradio as gr
 
 from app.drawing.overlay import blank, scene, summary
 from app.drawing.snippets import as_curl, as_python
-from app.drawing.timeline import Overheads, own_steps, splits, timeline
+from app.drawing.timeline import Overheads, all_there, own_steps, splits, timeline
 from app.engines.holder import Engine, EngineHolder, NotReadyError
 from app.page import about
 from app.page.buttons import buttons
@@ -26,12 +26,13 @@ from app.pictures.fetch import Fetcher
 from app.pictures.store import Picture, PictureStore
 from app.questions.examples import Example
 from app.questions.question import Answer, Question, QuestionError, Standing, as_json, ask, in_a_sentence, parse_names
-from photon import TEXT_SKILLS, PictureError, PictureLimits
+from photon import TEXT_SKILLS, PictureError, PictureLimits, StepRecord
 
 log = logging.getLogger(__name__)
 
 TAKEN = 10  # outputs of a handler that takes a picture
 HEARTBEAT_S = 0.25  # how often a waiting handler looks whether its visitor is still there
+RECORDED_S = 0.2  # how long a step that outlasts its answer is waited for
 WORDS_S = 0.1  # how often it does where an answer is read while it is written
 NO_PICTURE = "Please add a picture first: upload, drop, paste or photograph one, or choose an example."
 
@@ -182,10 +183,18 @@ class Handlers:
         drawn = scene(picture, question, answers)
         results = results_value(picture, question, answers, drawn, str(engine.describe()["model"]))
         overheads = Overheads(read_ms, (time.perf_counter() - start) * 1e3)
-        steps = own_steps(engine.steps(first), answers)
-        requests = splits(answers, overheads)
+        steps = await _recorded(engine, first, answers)
+        requests = splits(answers, overheads, steps)
         where = {"requests": requests, "timeline": timeline(steps)}
         return _finished(_outcome(answers, requests), drawn, results, where)
+
+
+async def _recorded(engine: Engine, first: int, answers: list[Answer]) -> list[StepRecord]:
+    """The steps of these answers. An answer is out before a step that its rows ride along in: that one is awaited."""
+    deadline = time.monotonic() + RECORDED_S
+    while not all_there(steps := own_steps(engine.steps(first), answers), answers) and time.monotonic() < deadline:
+        await asyncio.sleep(RECORDED_S / 20)
+    return steps
 
 
 async def _first(tasks: set[asyncio.Task[Any]], timeout: float) -> set[asyncio.Task[Any]]:

@@ -18,6 +18,8 @@ TASKS = [skill.capitalize() for skill in SKILLS]
 BOX = ("What to look for", "cat, or several: cat, dog")
 BOXES = {"Query": ("Question", "What is on the table?")}
 
+PIPELINED = "While the device computes step t + 1, the CPU does the bookkeeping of step t. For your requests only."
+
 
 @dataclass(frozen=True)
 class PicturePanel:
@@ -91,7 +93,7 @@ def ask_panel() -> AskPanel:
         with gr.Row(elem_id="actions"):
             run = gr.Button("Run", variant="primary", elem_id="run")
             cancel = gr.Button("Cancel", visible=False, elem_id="cancel")
-        pipelined = gr.Checkbox(True, label="Pipelined decoding", info="For your requests only", elem_id="pipelined")
+        pipelined = gr.Checkbox(True, label="Pipelined decoding", info=PIPELINED, elem_id="pipelined")
         with gr.Accordion("Settings", open=False, elem_id="settings"):
             most = gr.Slider(1, MAX_OBJECTS, value=50, step=1, label="At most this many objects")
             warmth = gr.Slider(0, 2, value=0, step=0.1, label="Temperature", info="0 always takes the likeliest answer")

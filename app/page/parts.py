@@ -248,12 +248,13 @@ def examples(value: list[dict[str, str]]) -> gr.HTML:
 
 
 def header() -> gr.HTML:
-    """Name, one sentence, and what answers; value: app.page.about.header."""
+    """Name, what it is about, and what answers; value: app.page.about.header."""
     return _drawn(
         """
         <header class="ph-header">
           <div><h1>Photon Demo</h1>
-          <p>Ask a vision model where things are, and see where each millisecond goes.</p></div>
+          <p>Ask a vision model where things are, and see where each millisecond goes. <b>Pipelined decoding</b>: while
+          the device computes step t + 1, the CPU does the bookkeeping of step t.</p></div>
           <dl class="ph-about">
             <div><dt>Model</dt><dd class="ph-model"></dd></div>
             <div><dt>Device</dt><dd class="ph-device"></dd></div>

@@ -11,8 +11,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from app.drawing.export import Answered, ExportError, annotated, coco, mask, svg
+from app.paths import STATIC
 from app.pictures.store import PictureStore
 from app.questions.examples import Example
+from app.web.previews import PICTURE
 from photon import PictureError
 
 MAX_BODY = 8_000_000  # bytes of answers that may be sent back to be written as a file
@@ -28,6 +30,10 @@ def file_routes(store: PictureStore, examples: tuple[Example, ...]) -> APIRouter
     def example(name: str) -> Response:
         path = bundled.get(name)
         return Response(status_code=404) if path is None else FileResponse(path)
+
+    @router.get(f"/{PICTURE}")
+    def preview() -> Response:
+        return FileResponse(STATIC / PICTURE)
 
     @router.get("/pictures/{token}.jpg")
     def shown(token: str) -> Response:

@@ -22,7 +22,8 @@ class AddressTakenError(OSError):
 def listen(host: str, port: int) -> socket.socket:
     """A bound socket. Raises AddressTakenError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small pieces at once only on sockets that say that they speak TCP
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -18,18 +18,19 @@ const WHY = {
   read: "launched after the step ahead was read: its rows may have ended, or others may join",
   blocking: "launched after the step ahead was read, as always in blocking mode",
 };
+// A kind of block, its name, and what it is.
 const KINDS = [
-  ["prefill", "prefill"],
-  ["decode", "decode"],
-  ["sampling", "sampling"],
-  ["copy", "copy to host"],
-  ["launch", "launch"],
-  ["read-first", "launch after reading the step ahead"],
-  ["commit", "commit"],
-  ["finalize", "finalize"],
-  ["wait", "waiting for the copy"],
-  ["bubble", "bubble: device idle"],
-  ["zombie", "step with zombie rows"],
+  ["prefill", "prefill", "The decoder reads picture and question at once, up to the first token."],
+  ["decode", "decode", "The decoder's forward pass for one more token of every row."],
+  ["sampling", "sampling", "The next token of every row is chosen, among those that may follow."],
+  ["copy", "copy to host", "The chosen tokens travel from the device to the CPU."],
+  ["launch", "launch", "The CPU hands the device its next step: before the step ahead has been read, where that pays."],
+  ["read-first", "launch after reading", "Here the step ahead was read first: its rows might have ended, or others might join."],
+  ["commit", "commit", "The CPU reads the tokens of a step and moves every answer on: the bookkeeping that the pipeline hides."],
+  ["finalize", "finalize", "The CPU says which tokens may follow, and sampling can begin."],
+  ["wait", "waiting for the copy", "The CPU has nothing to do until the tokens arrive."],
+  ["bubble", "bubble: device idle", "The device waits for the CPU. In blocking mode it does so at every step; the pipeline is there to close it."],
+  ["zombie", "step with zombie rows", "A zombie is a row that had ended before its last step was launched; its token is thrown away."],
 ];
 
 function figure(label, text, hint) {
@@ -69,6 +70,12 @@ function drawRequests(requests) {
   return node("section", { class: requests.length > 1 ? "ph-requests ph-several" : "ph-requests" }, ...bars, figures);
 }
 
+// The engine's count holds the zombie steps already.
+function stepsOf(request) {
+  const zombies = request.zombie_steps;
+  return zombies ? `${request.steps - zombies} + ${zombies} zombie` : request.steps;
+}
+
 function drawFigures(request) {
   const list = node("dl", { class: "ph-figures" });
   for (const part of request.parts) {
@@ -80,8 +87,8 @@ function drawFigures(request) {
     figure("First token", ms(request.first_token_ms), "From the request to its first token"),
     figure("Total", ms(request.total_ms), "From the request to its drawn answer"),
     figure("Tokens", request.tokens, "Tokens that the model generated"),
-    figure("Steps", request.zombie_steps ? `${request.steps} + ${request.zombie_steps} zombie` : request.steps, "A zombie step was launched before the end was known; its token is thrown away"),
-    figure("Device busy", percent(request.device_busy), "Share of the request in which the device computed"),
+    figure("Steps", stepsOf(request), "A zombie step was launched before the end was known; its token is thrown away"),
+    figure("Device busy, asked to answered", percent(request.device_busy), "Share of the request in which the device computed"),
   );
   return list;
 }
@@ -135,13 +142,24 @@ function drawTimeline(line, view, readout) {
   return chart;
 }
 
+// Each entry says what it is and lights its blocks in the timelines beside it.
 function drawLegend(...lines) {
   const seen = new Set(lines.flatMap((line) => line.spans.map((span) => span[1])));
   if (lines.some((line) => line.bubbles.length)) seen.add("bubble");
   if (lines.some((line) => line.steps.some((step) => step.why === "read"))) seen.add("read-first");
   if (lines.some((line) => line.steps.some((step) => step.zombies))) seen.add("zombie");
-  const items = KINDS.filter(([kind]) => seen.has(kind));
-  return node("ul", { class: "ph-legend" }, ...items.map(([kind, words]) => node("li", {}, node("i", { class: `ph-chip ph-${kind}` }), node("span", { text: words }))));
+  const said = node("p", { class: "ph-said", "aria-live": "polite" });
+  const items = KINDS.filter(([kind]) => seen.has(kind)).map(([kind, words, sentence]) => {
+    const item = node("button", { type: "button", class: "ph-entry", "data-kind": kind }, node("i", { class: `ph-chip ph-${kind}` }), node("span", { text: words }));
+    const light = (lit) => {
+      said.textContent = lit ? sentence : "";
+      for (const block of element.querySelectorAll(".ph-span")) block.classList.toggle("ph-faded", lit && !block.classList.contains(`ph-${kind}`));
+    };
+    for (const name of ["pointerenter", "focus"]) item.addEventListener(name, () => light(true));
+    for (const name of ["pointerleave", "blur"]) item.addEventListener(name, () => light(false));
+    return node("li", {}, item);
+  });
+  return node("div", {}, node("ul", { class: "ph-legend" }, ...items), said);
 }
 
 // One timeline with its own zoom; `until` lets several share a scale.
@@ -176,7 +194,7 @@ function timelinePanel(line, title, until) {
     event.preventDefault();
     zoom(event.deltaY > 0 ? 1.25 : 0.8);
   }, { passive: false });
-  const facts = `device busy ${percent(line.busy_share)} · idle ${ms(line.idle_ms)} · ${line.tokens} tokens · ${line.tokens_per_s.toFixed(0)} tokens/s`;
+  const facts = `device busy ${percent(line.busy_share)} from its first to its last work · idle ${ms(line.idle_ms)} · ${line.tokens} ${line.tokens === 1 ? "token" : "tokens"} · ${line.tokens_per_s.toFixed(0)} tokens/s`;
   const head = node("div", { class: "ph-line-head" }, node("b", { text: title }), node("span", { text: facts }), buttons);
   const names = node("div", { class: "ph-lane-names" }, ...line.lanes.map((name) => node("span", { text: name })));
   const panel = node("div", { class: "ph-timeline" }, head, node("div", { class: "ph-line-body" }, names, scroller), readout);

@@ -1,7 +1,8 @@
 """`python -m tests.e2e.pictures`: the README's pictures, taken of the real page with the bundled model.
 
 Needs the development requirements and Chromium. Writes `static/readme/page.webp` and `dark.webp` (the page after an
-answer, light and dark), `phone.webp`, `race.webp`, and `page.gif`: an example is chosen, answered, and asked otherwise.
+answer, light and dark), `phone.webp`, `race.webp`, and `page.gif`: an example is chosen, answered, and asked otherwise;
+and `static/preview.jpg`, which links to the page show.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from app.web.previews import PICTURE, SIZE
 from tests.e2e.actions import NAMES, ask, choose_task, outcome
 from tests.e2e.conftest import DESKTOP, FLAGS, PHONE
 from tests.paths import ROOT
@@ -29,7 +31,7 @@ OUT = ROOT / "static" / "readme"
 LIMIT = 1_500_000  # bytes, all together
 START_S = 300.0
 GIF_WIDTH = 720
-EXAMPLE = 1  # of static/examples: the one that is shown
+EXAMPLE = 0  # of static/examples: the one that is shown
 
 
 def main() -> None:
@@ -48,6 +50,9 @@ def main() -> None:
             _save(name, page.screenshot())
             if name == "page":
                 _save("race", _race(page))
+        page = _open(browser, url, dict(zip(("width", "height"), SIZE, strict=True)), "light")
+        _answer(page)
+        Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(ROOT / "static" / PICTURE, quality=85)
         browser.close()
     sizes = {file.name: file.stat().st_size for file in sorted(OUT.iterdir())}
     print("\n".join(f"{name}: {size / 1000:.0f} kB" for name, size in sizes.items()))

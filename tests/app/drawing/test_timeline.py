@@ -7,7 +7,19 @@ import json
 
 import pytest
 
-from app.drawing.timeline import COPY, CPU, DEVICE, LANES, MAX_STEPS, Overheads, own_steps, split, splits, timeline
+from app.drawing.timeline import (
+    COPY,
+    CPU,
+    DEVICE,
+    LANES,
+    MAX_STEPS,
+    Overheads,
+    all_there,
+    own_steps,
+    split,
+    splits,
+    timeline,
+)
 from app.questions.question import Answer
 from photon import Metrics, Result, StepRecord
 from tests.app.scripted import step_records
@@ -60,7 +72,7 @@ def record(step: int = 0, start: float = 100.0, **changes: object) -> StepRecord
 
 
 def test_the_parts_of_a_request_add_up_to_its_total() -> None:
-    made = split("cat", METRICS, Overheads(ingest_ms=0.5, drawing_ms=0.25))
+    made = split("cat", METRICS, Overheads(ingest_ms=0.5, drawing_ms=0.25), 9)
     parts = {part["key"]: part["ms"] for part in made["parts"]}
     assert parts == {
         "ingest": 0.5,
@@ -77,14 +89,14 @@ def test_the_parts_of_a_request_add_up_to_its_total() -> None:
 
 def test_post_processing_is_never_negative() -> None:
     metrics = dataclasses.replace(METRICS, total_ms=33.0)
-    assert split("cat", metrics, Overheads(0, 0))["parts"][-1]["ms"] == 0
+    assert split("cat", metrics, Overheads(0, 0), 9)["parts"][-1]["ms"] == 0
 
 
 def test_only_answered_names_have_a_split() -> None:
     result = Result({"points": []})
     result.metrics = METRICS
     answers = [Answer("cat", result), Answer("xyzzy", problem="Not known.")]
-    assert [one["name"] for one in splits(answers, Overheads(0, 0))] == ["cat"]
+    assert [one["name"] for one in splits(answers, Overheads(0, 0), [])] == ["cat"]
 
 
 def test_own_steps_are_those_of_the_requests_and_their_children() -> None:
@@ -92,6 +104,21 @@ def test_own_steps_are_those_of_the_requests_and_their_children() -> None:
     result.metrics = METRICS
     steps = [record(i, requests=ids) for i, ids in enumerate([(1,), (7,), (1, 8), (9,)])]
     assert [step.step for step in own_steps(steps, [Answer("cat", result)])] == [1, 2]
+
+
+def test_a_request_counts_the_engines_steps_each_once_however_many_of_its_rows_they_hold() -> None:
+    result = Result({"points": []}, METRICS)
+    steps = [record(0, requests=(7,)), record(1, requests=(7, 8)), record(2, requests=(3,)), record(3, requests=(8,))]
+    (made,) = splits([Answer("cat", result)], Overheads(0, 0), steps)
+    assert made["steps"] == 3
+    assert len(timeline(own_steps(steps, [Answer("cat", result)]))["steps"]) == 3
+
+
+def test_all_steps_are_there_once_the_last_row_step_is_recorded() -> None:
+    answers = [Answer("cat", Result({"points": []}, dataclasses.replace(METRICS, steps=4))), Answer("x", problem="No.")]
+    steps = [record(0, requests=(7,)), record(1, requests=(7, 8)), record(2, requests=(5,))]
+    assert not all_there(steps, answers)
+    assert all_there([*steps, record(3, requests=(8,), zombies=1)], answers)
 
 
 def test_a_step_lies_in_its_lanes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -99,6 +100,25 @@ def test_a_port_that_is_taken_is_said_before_anything_is_loaded() -> None:
     assert done.returncode == 1
     assert done.stdout == "", "it said that it serves"
     assert done.stderr.strip().splitlines()[-1].startswith("Nothing can be served at")
+
+
+def test_small_pieces_are_sent_at_once() -> None:
+    """Else each event of a stream may wait for the one before it to be acknowledged."""
+
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        sock = listen("127.0.0.1", 0)
+        async with await asyncio.start_server(connected, sock=sock):
+            _, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1])
+            writer.close()
+            return await found
+
+    assert asyncio.run(accepted()) != 0
 
 
 def test_an_address_that_is_not_this_machines_is_refused_alike() -> None:
