@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -168,9 +168,10 @@ def test_behind_a_path_the_whole_page_works(browser: Browser, scripted: Server) 
                     if key.lower() not in ("transfer-encoding", "connection"):
                         self.send_header(key, value)
                 self.end_headers()
-                for piece in answer.iter_raw():
-                    self.wfile.write(piece)
-                    self.wfile.flush()
+                with suppress(BrokenPipeError):  # the page has gone
+                    for piece in answer.iter_raw():
+                        self.wfile.write(piece)
+                        self.wfile.flush()
 
         def do_GET(self) -> None:
             self.forward()
