@@ -33,6 +33,9 @@ class Previews:
             if message["type"] == "http.response.start":
                 start = message
                 return
+            if message["type"] != "http.response.body":
+                await send(message)
+                return
             parts.append(message.get("body", b""))
             if message.get("more_body", False):
                 return
