@@ -146,7 +146,8 @@ def test_refusals_are_one_sentence_and_exit_code_2(
     words: tuple[str, ...], says: str, picture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("This is text.")
-    Image.new("1", (20_000, 10_000)).save(tmp_path / "huge.png")
+    if any("huge" in word for word in words):
+        Image.new("1", (20_000, 10_000)).save(tmp_path / "huge.png")
     places = {"picture": picture, "folder": tmp_path, "text": tmp_path / "notes.txt", "huge": tmp_path / "huge.png"}
     assert main([word.format(**places) for word in words]) == 2
     out, err = capsys.readouterr()

@@ -99,3 +99,15 @@ def test_the_page_says_what_pipelining_is_where_it_is_seen_first(visit: OpenPage
 def test_the_example_that_fails_stands_last_and_is_named_for_it(visit: OpenPage, scripted: Server) -> None:
     titles = visit(scripted).page.locator(".ph-example").all_inner_texts()
     assert [("fails" in title) for title in titles] == [False] * (len(titles) - 1) + [True]
+
+
+def test_each_step_says_why_it_was_launched_when_it_was(visit: OpenPage, scripted: Server) -> None:
+    page = visit(scripted).page
+    add_picture(page, picture(EXAMPLES / "gorge.jpg"))
+    readout = page.locator("#time .ph-timeline > .ph-readout").first
+    for mode, why in (("pipelined", "somebody was sure to need it"), ("blocking", "as always in blocking mode")):
+        if mode == "blocking":
+            page.get_by_label("Pipelined decoding").uncheck()
+        assert mode in ask(page, "cat")
+        page.locator("#time .ph-span.ph-launch").nth(3).dispatch_event("pointerenter")
+        assert why in readout.inner_text()

@@ -149,6 +149,11 @@ def test_pipelined_steps_have_fewer_bubbles_than_blocking_ones() -> None:
     assert len(blocking["bubbles"]) == 8
 
 
+def test_each_step_says_why_it_was_launched_when_it_was() -> None:
+    made = timeline([record(0, why="idle"), record(1, why="read")])
+    assert [step["why"] for step in made["steps"]] == ["idle", "read"]
+
+
 def test_zombie_rows_make_no_tokens() -> None:
     made = timeline([record(0, requests=(7, 8, 9), zombies=2)])
     assert made["tokens"] == 1
