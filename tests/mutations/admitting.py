@@ -89,7 +89,8 @@ ADMITTED = (
     fault(
         16,
         "finished rows that are not committed fill the batch",
-        (SCHEDULER, "self._plan_prefill(len(rows), why)", "self._plan_prefill(len(self.running), why)"),
+        (SCHEDULER, "in_line(self.mode, len(rows))", "in_line(self.mode, len(self.running))"),
+        (SCHEDULER, 'self._plan_prefill(len(rows), "sure")', 'self._plan_prefill(len(self.running), "sure")'),
         tests=(FINISHING, STEPS),
     ),
     fault(
