@@ -174,7 +174,7 @@ OVERFLOWS = (
         "values that are no numbers are answered",
         (
             SCHEDULER,
-            "            if not token.finite:\n                raise",
+            "            if overflowed and not token.finite:\n                raise",
             "            if False:\n                raise",
         ),
         tests=(MODEL_STEPS, EXACT),
@@ -325,8 +325,8 @@ PARTS = (
         "a long prompt waits for company that never fits",
         (
             ADMISSION,
-            "            if longest * (len(batch) + 1) > self._limits.max_prefill_tokens and batch:\n",
-            "            if longest * (len(batch) + 1) > self._limits.max_prefill_tokens:\n",
+            "self._limits.max_prefill_tokens or not self.sequences\n",
+            "self._limits.max_prefill_tokens\n",
         ),
         tests=(ADMITTING,),
     ),
