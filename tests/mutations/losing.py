@@ -154,6 +154,7 @@ OVERFLOWS = (
             "            if tokens is None or not tokens[i].finite:\n",
             "            if tokens and not tokens[i].finite:\n",
         ),
+        tests=(FAILING, EXACT),
     ),
     fault(
         10,

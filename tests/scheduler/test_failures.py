@@ -225,6 +225,20 @@ def test_the_overflow_of_a_cancelled_leader_reaches_nobody() -> None:
     assert failed(again, NonFiniteError)
 
 
+def test_what_steps_that_failed_have_left_reaches_nobody() -> None:
+    """The overflow is in the pages, and no step that could tell of it was read."""
+    r = rig(rows=1, pages=4)
+    r.runner.fail_at |= {("copy", 1), ("copy", 2)}
+    broken = r.submit(failing("overflow", 1))
+    r.run()
+    assert failed(broken)
+    assert len(r.runner.failed) == 2, "the value that was fed on has not been computed"
+    later = r.submit(request(limit=8, seed=1))
+    r.run()
+    r.check_at_rest()
+    answered(r, later)
+
+
 def test_what_is_captured_later_reads_nothing_that_an_overflow_left() -> None:
     """The trial run of a captured step writes where all short rows look."""
     r = Rig(SimulatedDevice(LAZY, captures=True), eos_share=0, rows=2, pages=32)
