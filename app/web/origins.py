@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-FOR_PROGRAMS = ("/v1/", "/health", "/metrics")
+from app.web.auth import FOR_PROGRAMS, OPEN
+
+_OPENED = (*OPEN, *FOR_PROGRAMS)
 _KEEP_S = 600
 
 
@@ -29,5 +31,5 @@ class Origins:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        programs = scope["type"] == "http" and scope["path"].startswith(FOR_PROGRAMS)
+        programs = scope["type"] == "http" and scope["path"].startswith(_OPENED)
         await (self._open if programs else self._app)(scope, receive, send)

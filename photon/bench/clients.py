@@ -49,6 +49,11 @@ class Round:
     seconds: float
     asked_s: list[float]
 
+    @property
+    def spans_s(self) -> list[tuple[float, float]]:
+        """When each question was asked and answered."""
+        return [(asked, asked + took) for asked, took in zip(self.asked_s, self.latencies, strict=True)]
+
 
 def pictures(folder: Path | None, count: int) -> list[Rgb]:
     """`count` different pictures: from `folder`, else the examples, else drawn. Raises `InvalidRequestError`."""

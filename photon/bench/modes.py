@@ -112,7 +112,7 @@ def _row(model: Photon, case: Case, options: argparse.Namespace) -> dict[str, An
             before = model.last_step
             made = put(model, make("warm" if case.pictures == "known" else f"{mode} {number}", mode), case.callers)
             rounds[mode].append(made)
-            wasted += wasted_steps(model.steps(before + 1), made.asked_s)
+            wasted += wasted_steps(model.steps(before + 1), made.spans_s)
     verdicts = sum(
         (
             compared(model, rounds["blocking"][0].tokens, r.tokens, make("alone", "blocking"))
@@ -147,10 +147,12 @@ def row(case: Case, ratios: list[float], wasted: int, equal: bool) -> dict[str, 
     }
 
 
-def wasted_steps(steps: list[StepRecord], asked_s: list[float]) -> int:
-    """Steps that held only rows that had ended while somebody had asked and was not yet served."""
+def wasted_steps(steps: list[StepRecord], spans_s: list[tuple[float, float]]) -> int:
+    """Steps that held only ended rows while somebody waited: had asked before their end and got no answer by it."""
     return sum(
-        any(s.launch_start_s <= at < s.sampling_end_s for at in asked_s) for s in steps if s.zombies == len(s.requests)
+        any(asked < s.sampling_end_s < answered for asked, answered in spans_s)
+        for s in steps
+        if s.zombies == len(s.requests)
     )
 
 

@@ -55,7 +55,8 @@ def _step(start_s: float, zombies: int) -> StepRecord:
     return record(0, start_s, 1.0, 0.0, 0.1)._replace(zombies=zombies)
 
 
-def test_a_useless_step_counts_if_somebody_asked_while_it_ran() -> None:
-    steps = [_step(0.0, 0), _step(2.0, 1), _step(4.0, 1)]
-    assert wasted_steps(steps, [0.5, 3.5]) == 0
-    assert wasted_steps(steps, [0.5, 2.5, 4.0]) == 2
+def test_a_useless_step_counts_if_somebody_waited_while_it_ran() -> None:
+    steps = [_step(0.0, 0), _step(2.0, 1), _step(4.0, 1)]  # the last ends at 5.1
+    assert wasted_steps(steps, [(0.5, 3.0), (3.5, 5.0), (5.2, 6.0)]) == 0, "answered before an end, or asked after it"
+    assert wasted_steps(steps, [(2.5, 3.5)]) == 1, "asked while one ran"
+    assert wasted_steps(steps, [(0.1, 9.0)]) == 2, "waited since before both"
